@@ -18,9 +18,9 @@ from kvariates.cli.screen import ReadingProgress, phase, said_warnings
 from kvariates.data.blocks import SourceBlocks, assign_blocks
 from kvariates.data.exact_sums import exact_total
 from kvariates.data.rows import Floats, nearest_centers
-from kvariates.estimators.block_results import CoordinateBlocks
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.fit_record import fit_record_of
+from kvariates.estimators.fitted_centers import CoordinateBlocks
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
 from kvariates.k_selection import Choice
 from kvariates.objectives.objective import Objective, objective_for

@@ -22,11 +22,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kvariates.estimators import validation
-from kvariates.estimators.block_results import set_features
 from kvariates.estimators.callbacks import CallbackSupportMixin, task_done
 from kvariates.estimators.fit_record import FitRecord
-from kvariates.estimators.fitted_centers import FittedCenters
-from kvariates.estimators.kmeans_runs import given_centers
+from kvariates.estimators.fitted_centers import FittedCenters, set_features
 from kvariates.estimators.names import Auto, GivenCenters, KMeansMetric, PeerInit, RandomState
 from kvariates.estimators.partitions import ClusterPlan, FittedModel
 from kvariates.fitting.kmeans import FitOptions, Watch
@@ -209,7 +207,7 @@ default="k-means++"
     def _fitted(self, held: HeldRows, objective: Any, task: Any) -> PeersResult:
         k, init, rng = int(self.n_clusters), self.init, validation.generator(self.random_state)
         if not isinstance(init, str):
-            init = given_centers(init, k, objective, held.plan.dtype, held.plan.d)
+            init = validation.given_centers(init, k, objective, held.plan.dtype, held.plan.d)
 
         def callback(step: Step) -> bool:
             held.show(step)

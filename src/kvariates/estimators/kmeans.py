@@ -12,27 +12,21 @@ from sklearn.utils.validation import _is_arraylike_not_scalar
 
 from kvariates import guarantees
 from kvariates.certificates.certificate import Certificate
-from kvariates.data.blocks import SourceBlocks
-from kvariates.data.host_data import HostData
-from kvariates.data.rows import Floats, Labels
+from kvariates.certificates.kmeans_certificate import certify_kmeans
+from kvariates.data.block_data import BlockData
+from kvariates.data.blocks import BlockTotals, SourceBlocks
+from kvariates.data.host_data import Data, HostData
+from kvariates.data.rows import F64, Floats, Labels
 from kvariates.estimators import validation
-from kvariates.estimators.block_results import (
+from kvariates.estimators.callbacks import CallbackSupportMixin, RunReport
+from kvariates.estimators.fit_record import FitRecord
+from kvariates.estimators.fitted_centers import (
     BlockDistances,
     BlockLabels,
     CoordinateBlocks,
+    FittedCenters,
     FittedColumns,
     set_features,
-)
-from kvariates.estimators.callbacks import CallbackSupportMixin, certifying
-from kvariates.estimators.fit_record import FitRecord
-from kvariates.estimators.fitted_centers import FittedCenters
-from kvariates.estimators.kmeans_runs import (
-    RunWatch,
-    certificate_of,
-    check_options,
-    open_blocks,
-    size_limits,
-    start_of,
 )
 from kvariates.estimators.names import (
     Algorithm,
@@ -44,12 +38,14 @@ from kvariates.estimators.names import (
     MakeCenters,
     RandomState,
 )
-from kvariates.fitting.kmeans import FitOptions, fit_kmeans
+from kvariates.fitting.kmeans import FitOptions, fit_kmeans, open_blocks
 from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.objective import OBJECTIVES, Objective, SquaredEuclidean, objective_for
+from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
+from kvariates.progress import Report
 from kvariates.refining.lloyd import LloydResult
 from kvariates.refining.refinements import REFINEMENTS
+from kvariates.refining.size_limits import SizeLimits
 from kvariates.seeding.seedings import HOST_SEEDINGS, SEEDINGS
 from kvariates.tables import documented
 
@@ -199,40 +195,33 @@ default="k-means++"
         -------
         self
         """
-        if isinstance(X, SourceBlocks):
-            return self._fit_blocks(X, sample_weight)
-        X = self._validated(X, reset=True)
-        validation.enough_rows(X.shape[0], self.n_clusters)
-        weight = validation.weights(sample_weight, X)
-        objective = objective_for(self.metric, self.distortion, X, weight)
-        if isinstance(self.init, str):
-            SEEDINGS.check(self.init, objective.offers | HostData.offers, objective.name)
-        REFINEMENTS.check(self.algorithm, objective.offers | HostData.offers, objective.name)
-        if self.certify and not self._certifiable():
-            raise ValueError(
-                f"certify=True needs metric='euclidean' and no distortion; with {objective.name} "
-                "there is no lower bound. Set certify=False."
-            )
-        limits = size_limits(self, X.shape[0], weight)
-        data = HostData(objective.rows(X), weight)
-        options = self._options(objective, data.spread(), X)
-        options = replace(
-            options, algorithm=self._algorithm(), limits=limits, keep_costs=self._keep_costs
-        )
         rng = validation.generator(self.random_state)
+        data: HostData | BlockData
+        if isinstance(X, SourceBlocks):
+            objective = self._objective_for_blocks(X, sample_weight)
+            data = self._open_blocks(X, objective, rng)
+        else:
+            X = self._validated(X, reset=True)
+            validation.enough_rows(X.shape[0], self.n_clusters)
+            weight = validation.weights(sample_weight, X)
+            objective = objective_for(self.metric, self.distortion, X, weight)
+            self._check_offers(objective)
+            data = HostData(objective.rows(X), weight)
+        options = self._options(objective, data, X)
 
-        task = self._init_callback_context(max_subtasks=options.n_init + bool(self.certify))
-        task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        best = fit_kmeans(data, objective, options, rng, RunWatch(self, task, objective, X))
+        runs = options.n_init if data.summary is None else 1
+        report = RunReport(self, runs + bool(self.certify), objective, X=X, y=y)
+        best = fit_kmeans(data, objective, options, rng, report)
         certificate = None
-        if self.certify:
-            with certifying(self, task) as report:
-                certificate = certificate_of(data, best, limits, rng, report)
-        self._store_certificate(certificate)
-        self._store(objective, best, best.labels)
-        if self._keep_costs:
-            self._costs = (*best.costs[1:], best.inertia)  # after each iteration
-        task.call_on_fit_task_end(estimator=self, X=X, y=y)
+        if self.certify and isinstance(data, HostData):
+            with report.part("certify") as told:
+                certificate = self._certificate(data, best, rng, told)
+        labels = best.labels
+        if isinstance(X, SourceBlocks):
+            blocks = CoordinateBlocks(X, objective, FittedColumns.of(self))
+            labels = BlockLabels(blocks, best.centers.astype(np.float64))
+        self._store(objective, best, labels, certificate)
+        report.end()
         return self
 
     @overload
@@ -259,31 +248,115 @@ default="k-means++"
         """``fit(X).transform(X)``, X and its weights as in `fit`."""
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
-    # -- blocks ------------------------------------------------------------------------------------
+    # -- what is fitted ----------------------------------------------------------------------------
 
-    def _fit_blocks(self, source: SourceBlocks, sample_weight: Any) -> Self:
-        check_options(self, source, sample_weight)
+    def _objective_for_blocks(self, source: SourceBlocks, sample_weight: Any) -> Objective:
+        """ValueError unless these parameters work with these blocks."""
+        validation.no_weights(sample_weight)
+        if not source.repeatable:
+            raise ValueError(
+                f"{source.description} can be read only once, and KMeans reads its rows several "
+                "times. Use StreamingKMeans, or a source that can be read again, such as a file."
+            )
+        needs_memory = {
+            f"algorithm={self.algorithm!r}": self.algorithm not in ("auto", "lloyd"),
+            f"distortion={self.distortion!r}": self.distortion is not None,
+            "certify=True": self.certify,
+            f"size_min={self.size_min!r}": self.size_min is not None,
+            f"size_max={self.size_max!r}": self.size_max is not None,
+        }
+        for option, given in needs_memory.items():
+            if given:
+                raise ValueError(
+                    f"{option} needs all rows in memory. With blocks use algorithm='auto' or "
+                    "'lloyd', distortion=None, certify=False, and no limits on sizes."
+                )
         objective = objective_for(self.metric, None, None, None)
-        assert isinstance(objective, SquaredEuclidean)  # noqa: S101
-        if isinstance(self.init, str):
-            SEEDINGS.check(self.init, objective.offers | HostData.offers, objective.name)
-        rng = validation.generator(self.random_state)
-        data = open_blocks(self, objective, source, rng)
+        self._check_offers(objective)
+        return objective
+
+    def _open_blocks(
+        self, source: SourceBlocks, objective: Objective, rng: np.random.Generator
+    ) -> BlockData:
+        k = int(self.n_clusters)
+
+        def check(totals: BlockTotals) -> None:
+            if totals.n < k:
+                raise ValueError(
+                    f"n_samples={totals.n} should be >= n_clusters={k} ({source.description})."
+                )
+            validation.weight_range(totals.scale.lightest, totals.scale.heaviest)
+
+        blocks = CoordinateBlocks(source, objective)
+        data = open_blocks(blocks, self.init, k, check, rng, keep_costs=bool(self.verbose))
+        if data.summary is not None and data.summary.n < k:
+            raise ValueError(
+                f"{source.description} has {data.summary.n} rows of positive weight, fewer than "
+                f"n_clusters={k}. Lower n_clusters."
+            )
         set_features(self, source, data.d)
-        options = self._options(objective, data.spread(), None)
+        return data
 
-        runs = options.n_init if data.summary is None else 1
-        task = self._init_callback_context(max_subtasks=runs)
-        task.call_on_fit_task_begin(estimator=self, X=source)
-        best = fit_kmeans(data, objective, options, rng, RunWatch(self, task, objective, source))
-        blocks = CoordinateBlocks(source, objective, FittedColumns.of(self))
-        labels = BlockLabels(blocks, best.centers.astype(np.float64))
-        self._store_certificate(None)
-        self._store(objective, best, labels)
-        task.call_on_fit_task_end(estimator=self, X=source)
-        return self
+    def _check_offers(self, objective: Objective) -> None:
+        """ValueError unless `init`, `algorithm` and `certify` work with the objective."""
+        offers = objective.offers | HostData.offers
+        if isinstance(self.init, str):
+            SEEDINGS.check(self.init, offers, objective.name)
+        REFINEMENTS.check(self.algorithm, offers, objective.name)
+        if self.certify and not self._certifiable():
+            raise ValueError(
+                f"certify=True needs metric='euclidean' and no distortion; with {objective.name} "
+                "there is no lower bound. Set certify=False."
+            )
 
-    # -- validation --------------------------------------------------------------------------------
+    def _options(self, objective: Objective, data: HostData | BlockData, X: Any) -> FitOptions:
+        limits, spread = self._size_limits(data), data.spread()
+        self._n_init = self._runs()  # tests of scikit-learn read it
+        return FitOptions(
+            int(self.n_clusters), self._start(objective, X), self._algorithm(), self._n_init,
+            self.max_iter, self.tol, spread, limits, self._keep_costs,
+        )  # fmt: skip
+
+    def _start(self, objective: Objective, X: Any) -> Any:
+        """`init` for `FitOptions`: a name, or a function that makes centres.
+
+        A callable is given the rows as the user gave them (of blocks, those of the summary), and
+        the user's generator, if `random_state` is one; otherwise a RandomState, for which
+        scikit-learn's users have written it.
+        """
+        init, k = self.init, int(self.n_clusters)
+        if isinstance(init, str):
+            return init
+        own = isinstance(self.random_state, np.random.Generator)
+
+        def made(data: Data, rng: np.random.Generator) -> F64:
+            given = init
+            if callable(init):
+                state = rng if own else np.random.RandomState(rng.integers(2**32))
+                rows: Any = data
+                user_rows = rows.rows.X if isinstance(X, SourceBlocks) else X
+                given = init(user_rows, k, random_state=state)
+            return validation.given_centers(given, k, objective, data.dtype, data.d)
+
+        return made
+
+    def _size_limits(self, data: HostData | BlockData) -> SizeLimits | None:
+        """None if there are none; ValueError if they cannot hold."""
+        if not self._limited:
+            return None
+        for option, given, wanted in (
+            ("algorithm", self.algorithm, ("auto", "lloyd", "swap")),
+            ("distortion", self.distortion, (None,)),
+        ):
+            if given not in wanted:
+                names = ", ".join(map(repr, wanted))
+                raise ValueError(
+                    f"size_min and size_max do not work with {option}={given!r}; use "
+                    f"{option}={names}."
+                )
+        limits = SizeLimits(self.size_min, self.size_max)
+        limits.check(data.n, data.weight, int(self.n_clusters))
+        return limits
 
     def _runs(self) -> int:
         given = _is_arraylike_not_scalar(self.init)
@@ -308,20 +381,15 @@ default="k-means++"
             return "lloyd"
         return self.algorithm
 
-    # -- one fit -----------------------------------------------------------------------------------
-
-    def _options(self, objective: Objective, spread: float, X: Any) -> FitOptions:
-        self._n_init = self._runs()  # tests of scikit-learn read it
-        return FitOptions(
-            int(self.n_clusters), start_of(self, objective, X), n_init=self._n_init,
-            max_iter=self.max_iter, tol=self.tol, variance=spread,
-        )  # fmt: skip
+    @property
+    def _limited(self) -> bool:
+        return self.size_min is not None or self.size_max is not None
 
     # -- what is stored ----------------------------------------------------------------------------
 
     def _lost(self, objective: Objective) -> str | None:
         """Why no guarantee holds: limits, then the start, then the objective."""
-        if self.size_min is not None or self.size_max is not None:
+        if self._limited:
             return guarantees.LOST["size limits"]
         if isinstance(self.init, str):
             return SEEDINGS[self.init].lost or objective.lost
@@ -330,7 +398,7 @@ default="k-means++"
     def _fit_record(self) -> FitRecord:
         return replace(
             super()._fit_record(), metric=self.metric, inertia=self.inertia_, n_iter=self.n_iter_,
-            limited=(self.size_min, self.size_max) != (None, None), gap=self.assignment_gap_,
+            limited=self._limited, gap=self.assignment_gap_,
             certificate=vars(self).get("certificate_"), certifiable=self._certifiable(),
             guarantee=self.guarantee_, lost=self.guarantee_lost_,
         )  # fmt: skip
@@ -338,26 +406,38 @@ default="k-means++"
     def _certifiable(self) -> bool:
         return self.metric == "euclidean" and self.distortion is None
 
-    def _store(self, objective: Objective, best: LloydResult, labels: Any) -> None:
+    def _certificate(
+        self, data: HostData, best: LloydResult, rng: np.random.Generator, report: Report | None
+    ) -> Certificate:
+        """A lower bound on the cost of any centres, beside the cost of the best run."""
+        centers, limited = best.centers.astype(np.float64), self._limited
+        labels = data.rows.nearest(centers) if limited else best.labels
+        found = certify_kmeans(data, centers, labels, rng, report=report)
+        if not limited:
+            return found
+        rounding = found.only_rounding and found.cost == best.inertia
+        return replace(found, cost=best.inertia, only_rounding=rounding)
+
+    def _store(
+        self, objective: Objective, best: LloydResult, labels: Any, certificate: Certificate | None
+    ) -> None:
         self._objective = objective
         self.cluster_centers_ = best.centers
         self.labels_ = labels
         self.inertia_ = best.inertia
         self.assignment_gap_ = best.assignment_gap
+        self.__dict__.pop("certificate_", None)  # of an earlier fit
+        if certificate is not None:
+            self.certificate_ = certificate
         self.guarantee_, self.guarantee_lost_ = None, self._lost(objective)
         if self.guarantee_lost_ is None and isinstance(labels, BlockLabels):
             self.guarantee_lost_ = guarantees.LOST["summary"]
         if self.guarantee_lost_ is None:
             self.guarantee_ = guarantees.plain_seeding(
-                int(self.n_clusters), certifiable=self._certifiable(),
-                certificate=getattr(self, "certificate_", None),
-            )  # fmt: skip
+                int(self.n_clusters), certifiable=self._certifiable(), certificate=certificate
+            )
         self.n_iter_ = best.n_iter
+        if self._keep_costs:
+            self._costs = (*best.costs[1:], best.inertia)  # after each iteration
         distinct = self.n_clusters if best.counts is None else int(np.count_nonzero(best.counts))
         validation.warn_of_few_clusters(distinct, self.n_clusters)
-
-    def _store_certificate(self, certificate: Certificate | None) -> None:
-        if certificate is not None:
-            self.certificate_ = certificate
-        elif hasattr(self, "certificate_"):  # of an earlier fit
-            del self.certificate_

@@ -23,10 +23,9 @@ from kvariates.estimators.batches import (
     keeping_rows_seen,
     objective_of,
 )
-from kvariates.estimators.block_results import set_features
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
 from kvariates.estimators.fit_record import FitRecord
-from kvariates.estimators.fitted_centers import FittedCenters
+from kvariates.estimators.fitted_centers import FittedCenters, set_features
 from kvariates.estimators.names import KMeansMetric, MissingRows, RandomState
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.progress import Progress, Report

@@ -19,7 +19,7 @@ from kvariates.data.exact_sums import exact_total
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, SMALL, Floats, Labels, Rows, check_sparse
 from kvariates.estimators import validation
-from kvariates.estimators.block_results import FittedColumns
+from kvariates.estimators.fitted_centers import FittedColumns
 from kvariates.objectives.objective import Objective
 from kvariates.peers.questions import Peer
 

@@ -21,8 +21,8 @@ from kvariates.estimators.batches import (
     keeping_rows_seen,
     objective_of,
 )
-from kvariates.estimators.block_results import BlockLabels, set_features
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
+from kvariates.estimators.fitted_centers import BlockLabels, set_features
 from kvariates.estimators.names import (
     Init,
     KMeansMetric,

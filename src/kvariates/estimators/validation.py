@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
@@ -20,8 +19,9 @@ from sklearn.utils.validation import _check_sample_weight
 
 from kvariates import compat
 from kvariates.data.host_data import HostData
-from kvariates.data.rows import Rows, check_sparse
+from kvariates.data.rows import F64, Rows, check_sparse
 from kvariates.estimators import input_errors
+from kvariates.objectives.objective import Objective
 from kvariates.seeding.seeding_problem import SeedingProblem
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -114,7 +114,7 @@ def generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(state.randint(0, 2**32, size=4, dtype=np.uint32))
 
 
-def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
+def weights(sample_weight: Any, X: Any) -> F64 | None:
     """float64 weights, or None for all ones."""
     if sample_weight is None:
         return None
@@ -125,7 +125,7 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     return out
 
 
-def check_weights(weight: NDArray[np.float64]) -> None:
+def check_weights(weight: F64) -> None:
     """ValueError unless some weights are positive, and all of these can be added up in float64."""
     positive = weight[weight > 0]
     weight_range(positive.min(initial=np.inf), positive.max(initial=0.0))
@@ -180,13 +180,18 @@ def canonical(X: Any) -> Any:
     return X
 
 
-def shape_of_centers(centers: NDArray[Any], n_clusters: int, n_features: int) -> None:
-    """Given centres must be as many as clusters, and as long as rows."""
+def given_centers(given: Any, k: int, objective: Objective, dtype: Any, d: int) -> F64:
+    """Rounded to the rows' dtype, as fitted centres are, and in the objective's coordinates."""
+    centers = check_array(given, dtype=dtype, order="C").astype(np.float64)
     for place, wanted, what in (
-        (0, n_clusters, f"number of clusters {n_clusters}"),
-        (1, n_features, f"number of features of the data {n_features}"),
+        (0, k, f"number of clusters {k}"),
+        (1, d, f"number of features of the data {d}"),
     ):
         if centers.shape[place] != wanted:
             raise ValueError(
                 f"The shape of the initial centers {centers.shape} does not match the {what}."
             )
+    try:
+        return objective.start(centers)
+    except ValueError as error:
+        raise ValueError(f"init: {error}") from None

@@ -5,6 +5,20 @@
 
 Where the rows are, is `Data`; what is minimised, is an `Objective`. Rows that cannot be asked once
 for every centre (blocks of a file) have a summary: the fit of the summary gives the first centres.
+
+A fit of blocks makes these passes:
+
+| pass | what it computes |
+|---|---|
+| 1 | the totals of the rows, and a summary of them to start from |
+| 2 | the spread of the rows, for the tolerance |
+| one for each iteration | exact Lloyd |
+| the last one | the cost of the centres |
+
+There is no summary if the first centres are given or drawn by k-means||, which makes up to 14
+passes in a run: two for the first centre, two in each of five rounds, two for the chosen rows. It
+makes more if the rounds draw fewer than k different rows. An iteration that has to move empty
+clusters makes two passes.
 """
 
 from __future__ import annotations
@@ -17,6 +31,8 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.data.block_data import BlockData, read_weights
+from kvariates.data.blocks import BlockTotals, CountedBlocks, RowBlocks
 from kvariates.data.host_data import Data
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import TOO_LARGE
@@ -26,6 +42,10 @@ from kvariates.refining.refinements import REFINEMENTS
 from kvariates.refining.size_limits import SizeLimits, refine_within
 from kvariates.seeding.seeding_problem import SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
+from kvariates.summaries.merge_reduce import summarize
+
+BY_ROUNDS = "k-means||"  # the seeding that reads all rows of blocks
+POINTS, POINTS_OF_CLUSTER = 20_000, 50  # of a summary of blocks, at least
 
 MakeCenters = Callable[[Data, np.random.Generator], F64]
 
@@ -121,3 +141,24 @@ def _first_centers(
 
     problem = SeedingProblem(data, o.k, objective.potential, objective.density, lloyd, rng=rng)
     return SEEDINGS[o.init].run(problem)
+
+
+def open_blocks(
+    blocks: RowBlocks, init: Any, k: int, check: Callable[[BlockTotals], None],
+    rng: np.random.Generator, *, keep_costs: bool,
+) -> BlockData:  # fmt: skip
+    """Read all rows once: their totals, which are checked, and what first centres are drawn from.
+
+    `init`: a name, given centres, or a function that makes them. The cost before each iteration is
+    measured only to `keep_costs`.
+    """
+    counted = CountedBlocks(blocks, check)
+    summary = weight = None
+    if isinstance(init, str) and init == BY_ROUNDS:
+        weight = read_weights(counted)
+    elif isinstance(init, str) or callable(init):
+        summary = summarize(counted, max(POINTS, POINTS_OF_CLUSTER * k), k, rng).data
+    else:
+        for _ in counted:
+            pass
+    return BlockData(blocks, counted.totals, weight, summary, keep_costs)
