@@ -12,10 +12,10 @@ from typing import Any
 _PLACES = """
 __main__: main
 balancing.anticlusters: evenly_packed
-balancing.feasible_groups: dealt FirstGroups NO_LINKS
-balancing.group_balance: differences group_balance NamedColumns random_deviation
+balancing.feasible_groups: dealt FirstGroups
+balancing.group_balance: differences group_balance random_deviation
 balancing.group_objectives: centred GROUP_OBJECTIVES
-balancing.group_problem: group_problem InfeasibleError Links
+balancing.group_problem: Categories group_problem InfeasibleError Links NO_LINKS
 certificates.certificate: Certificate smallest_mean
 certificates.kmeans_certificate: capped_bound certify_kmeans KnownClusters lower_bound SamplePlan
     solve WeightedDistances

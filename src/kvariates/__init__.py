@@ -12,8 +12,7 @@ from kvariates import data  # noqa: F401
 
 if TYPE_CHECKING:
     from kvariates import guarantees, plot, privacy, report, sources
-    from kvariates.estimators.anticluster_kfold import AntiClusterKFold
-    from kvariates.estimators.anticlustering import AntiClustering
+    from kvariates.estimators.anticlustering import AntiClustering, AntiClusterKFold
     from kvariates.estimators.choose_k import choose_k
     from kvariates.estimators.kmeans import KMeans
     from kvariates.estimators.kmeans_seeding import (
@@ -85,7 +84,7 @@ _MODULES = {
     "privacy": "kvariates",
     "report": "kvariates",
     "sources": "kvariates",
-    "AntiClusterKFold": "kvariates.estimators.anticluster_kfold",
+    "AntiClusterKFold": "kvariates.estimators.anticlustering",
     "AntiClustering": "kvariates.estimators.anticlustering",
     "choose_k": "kvariates.estimators.choose_k",
     "KMeans": "kvariates.estimators.kmeans",

@@ -43,7 +43,7 @@ def task(n, groups, objective, X, seed=0):
     made = GROUP_OBJECTIVES[objective].run(X, problem.units)
     rng = np.random.default_rng(seed)
     units = anticlusters.exchange_units(problem, X, rng)
-    start = FirstGroups(problem, units.order, True).draw(rng)
+    start = FirstGroups(problem, units.order).draw(rng)
     return problem, made, units, start
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from api import (
+    Categories,
     Charge,
     Ledger,
-    NamedColumns,
     differences,
     group_balance,
     random_deviation,
@@ -154,10 +154,9 @@ def test_categories_have_the_unit_of_columns():
     labels = np.arange(91) % 4
     column = (category == "a").astype(float)[:, None]
     names = ("a", "b")
-    by_category = group_balance(
-        labels, 4, NamedColumns(X, ("x", "y"), 1 - column[:, 0].astype(int), names)
-    )
-    as_column = group_balance(labels, 4, NamedColumns(column, names[:1], np.zeros(91, int), ()))
+    numbers = Categories(1 - column[:, 0].astype(int), names)
+    by_category = group_balance(labels, 4, X, ("x", "y"), numbers)
+    as_column = group_balance(labels, 4, column, names[:1], Categories(np.zeros(91, int), ()))
     np.testing.assert_allclose(differences(by_category)[:, 2], differences(as_column)[:, 0])
 
 
@@ -170,7 +169,7 @@ def test_the_grey_band_is_the_deviation_of_random_groups():
     X, sizes = rng().normal(size=(60, 1)), (10, 20, 30)
     of_row = np.repeat(np.arange(3), sizes)
     squares = [
-        group_balance(rng(i).permutation(of_row), 3, NamedColumns(X, ("x",), 0 * of_row, ()))
+        group_balance(rng(i).permutation(of_row), 3, X, ("x",), Categories(0 * of_row, ()))
         .mean_difference ** 2
         for i in range(4000)
     ]  # fmt: skip

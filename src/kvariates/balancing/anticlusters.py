@@ -25,14 +25,14 @@ from kvariates.balancing.group_objectives import (
     over_units,
 )
 from kvariates.balancing.group_problem import (
+    NO_LINKS,
     GroupProblem,
     InfeasibleError,
-    IntegerProgram,
     Links,
-    Program,
     Units,
     group_problem,
     program,
+    solved,
 )
 from kvariates.data.exchanges import (
     ExchangeEnd,
@@ -57,11 +57,10 @@ def partners(n_units: int) -> int:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """`even`: no sizes of groups were asked for. `report`: see ExchangeOptions."""
+    """`report`: see ExchangeOptions."""
 
     n_restarts: int
     max_sweeps: int
-    even: bool
     report: Report | None = None
 
 
@@ -74,7 +73,7 @@ def exchanged(
     rows : for the order in which similar rows are dealt out; None if there are only distances.
     """
     units = exchange_units(problem, rows, rng)
-    first = FirstGroups(problem, units.order, options.even)
+    first = FirstGroups(problem, units.order)
     starts = np.stack([first.draw(rng) for _ in range(options.n_restarts)])
     return improved(problem, objective, units, starts, options, rng)
 
@@ -116,7 +115,7 @@ def grouped_folds(
     """The fold of each row. `group`: a number for each row; `data`: what the objective takes."""
     rows = np.argsort(group, kind="stable")
     same = np.flatnonzero(np.diff(group[rows]) == 0)
-    links = Links(np.stack([rows[same], rows[same + 1]], axis=1), np.empty((0, 2), dtype=np.int64))
+    links = Links(np.stack([rows[same], rows[same + 1]], axis=1), NO_LINKS)
     problem = group_problem(np.zeros(len(group), dtype=np.int64), links, n_folds)
     size = problem.units.size
     starts = np.stack([evenly_packed(size, n_folds, rng) for _ in range(options.n_restarts)])
@@ -143,22 +142,17 @@ def exact(
     problem: GroupProblem, objective: GroupObjective, report: Report | None = None
 ) -> ExchangeEnd:
     """The groups with the largest objective; ValueError if there are too many units."""
-    labels = _best_groups(problem, objective, report)[problem.units.of_row]
-    return ExchangeEnd(labels, 0, True, ())
-
-
-def _best_groups(problem: GroupProblem, objective: GroupObjective, report: Report | None) -> Labels:
-    listed = all_groups(problem)
+    listed, pairs = all_groups(problem), objective.pair_values(problem.sizes)
     if listed is not None:
         if not len(listed):
             raise InfeasibleError(clash(problem))
-        chosen: Labels = listed[int(np.argmax(_values(listed, problem, objective)))]
-        return chosen
-    if isinstance(objective, Dispersion):
-        return _largest_least(problem, objective, report)
-    pairs = objective.pair_values(problem.sizes)
-    assert pairs is not None  # noqa: S101 (for mypy: only Dispersion has none)
-    return _best_sum(problem, pairs, report)
+        labels = listed[int(np.argmax(_values(listed, problem, objective)))]
+    elif pairs is not None:
+        labels = _best_sum(problem, pairs, report)
+    else:
+        assert isinstance(objective, Dispersion)  # noqa: S101 (for mypy: the others have pairs)
+        labels = _largest_least(problem, objective, report)
+    return ExchangeEnd(labels[problem.units.of_row], 0, True, ())
 
 
 def all_groups(problem: GroupProblem, most: int = MOST_LISTED) -> Labels | None:
@@ -171,12 +165,10 @@ def all_groups(problem: GroupProblem, most: int = MOST_LISTED) -> Labels | None:
     table = np.zeros((1, 0), dtype=np.int32)
     room, left = problem.sizes[None].copy(), problem.most[None].copy()
     for unit in range(units.n):
-        before = units.link[units.link_start[unit] : units.link_start[unit + 1]]
-        before = before[before < unit]
         counts = units.counts[[unit]].toarray()[0]
         fits = room >= units.size[unit]
         fits &= (left >= counts[:, None]).all(axis=1)
-        for other in before:
+        for other in units.linked(unit)[units.linked(unit) < unit]:
             fits[np.arange(len(table)), table[:, other]] = False
         if problem.interchangeable:
             used = table.max(axis=1, initial=-1).astype(np.int64)
@@ -216,28 +208,33 @@ def _best_sum(problem: GroupProblem, pairs: PairValues, report: Report | None) -
         )
     value = np.concatenate([pairs.pair[g][u, v] for g in range(G)])
     x_cost = np.concatenate([pairs.own.T.ravel(), np.zeros(model.n - m * G)])
-    z = np.arange(len(value))
-    in_u = np.tile(u, G) * G + np.repeat(np.arange(G), len(u))
-    in_v = np.tile(v, G) * G + np.repeat(np.arange(G), len(u))
-    ones = np.ones(len(z))
-    shape = (len(z), model.n)
-    at_u = sparse.csr_array((ones, (z, in_u)), shape=shape)
-    at_v = sparse.csr_array((ones, (z, in_v)), shape=shape)
+    z, group, ones = np.arange(len(value)), np.repeat(np.arange(G), len(u)), np.ones(len(value))
+    at_u, at_v = (
+        sparse.csr_array((ones, (z, np.tile(side, G) * G + group)), shape=(len(z), model.n))
+        for side in (u, v)
+    )
     eye = sparse.eye_array(len(z), format="csr")
-    constraints = [_wider(c, len(z)) for c in model.constraints]
-    constraints += [
-        LinearConstraint(sparse.hstack([-at_u, eye], format="csr"), -np.inf, 0),
-        LinearConstraint(sparse.hstack([-at_v, eye], format="csr"), -np.inf, 0),
-        LinearConstraint(sparse.hstack([-at_u - at_v, eye], format="csr"), -1, np.inf),
-        _pairs_of_group(problem, model, len(u)),
+    in_group = sparse.kron(sparse.eye_array(G), np.ones((1, len(u))), format="csr")
+    # If no unit has several rows, a group of size s has s (s - 1) / 2 pairs: a tighter program.
+    pairs_of = problem.sizes * (problem.sizes - 1) / 2
+    single = m == len(problem.units.of_row)
+    blocks = [
+        *((c.A, _none(c.A, len(z)), c.lb, c.ub) for c in model.constraints),
+        (-at_u, eye, -np.inf, 0),
+        (-at_v, eye, -np.inf, 0),
+        (-at_u - at_v, eye, -1, np.inf),
+        (_none(in_group, model.n), in_group, pairs_of * single, pairs_of if single else np.inf),
     ]
-    result = IntegerProgram(
-        -np.concatenate([x_cost, value]),
-        np.concatenate([np.ones(model.n), np.zeros(len(z))]),
-        Bounds(0, np.concatenate([model.bounds.ub, ones])),
-        constraints,
-        gap=0.0,
-    ).solve(report)
+    arguments = {
+        "c": -np.concatenate([x_cost, value]),
+        "integrality": np.concatenate([np.ones(model.n), np.zeros(len(z))]),
+        "bounds": Bounds(0, np.concatenate([model.bounds.ub, ones])),
+        "constraints": [
+            LinearConstraint(sparse.hstack([of_x, of_z], format="csr"), low, high)
+            for of_x, of_z, low, high in blocks
+        ],
+    }
+    result = solved(arguments, report, mip_rel_gap=0.0)
     if result.status == 2:
         raise InfeasibleError(clash(problem))
     if result.status != 0:
@@ -248,25 +245,9 @@ def _best_sum(problem: GroupProblem, pairs: PairValues, report: Report | None) -
     return model.labels(result.x)
 
 
-def _wider(constraint: LinearConstraint, more: int) -> LinearConstraint:
-    """The constraint with `more` variables that it does not use."""
-    A = sparse.csr_array(constraint.A)
-    return LinearConstraint(
-        sparse.hstack([A, sparse.csr_array((A.shape[0], more))], format="csr"),
-        constraint.lb,
-        constraint.ub,
-    )
-
-
-def _pairs_of_group(problem: GroupProblem, model: Program, pairs: int) -> LinearConstraint:
-    """If no unit has several rows, a group of size s has s (s - 1) / 2 pairs: a tighter program."""
-    G = problem.n_groups
-    count = sparse.kron(sparse.eye_array(G), np.ones((1, pairs)), format="csr")
-    A = sparse.hstack([sparse.csr_array((G, model.n)), count], format="csr")
-    if problem.units.n < len(problem.units.of_row):
-        return LinearConstraint(A, 0, np.inf)
-    each = problem.sizes * (problem.sizes - 1) / 2
-    return LinearConstraint(A, each, each)
+def _none(like: sparse.csr_array, columns: int) -> sparse.csr_array:
+    """Variables that these constraints do not use."""
+    return sparse.csr_array((like.shape[0], columns))
 
 
 def _largest_least(problem: GroupProblem, objective: Dispersion, report: Report | None) -> Labels:

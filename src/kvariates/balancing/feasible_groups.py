@@ -13,6 +13,7 @@ import numpy as np
 
 from kvariates.balancing.group_problem import (
     MOST_VARIABLES,
+    NO_LINKS,
     GroupProblem,
     InfeasibleError,
     Links,
@@ -24,19 +25,16 @@ from kvariates.data.exchanges import Ints
 from kvariates.data.rows import Labels
 
 TRIES = 10  # to place units one by one
-NO_LINKS = np.empty((0, 2), dtype=np.int64)
 
 
 class FirstGroups:
     """Draws feasible groups of the units."""
 
-    def __init__(self, problem: GroupProblem, order: Ints, even: bool) -> None:
-        """`order`: all units, similar ones near each other. `even`: no sizes were asked for."""
-        units = problem.units
-        self.problem, self.even = problem, even
-        self.constrained = (units.size > 1) | (units.degree > 0)
-        self._listed = np.flatnonzero(self.constrained)
-        self._order = order[~self.constrained[order]]
+    def __init__(self, problem: GroupProblem, order: Ints) -> None:
+        """`order`: all units, similar ones near each other."""
+        self.problem = problem
+        self._listed = np.flatnonzero(problem.units.constrained)
+        self._order = order[~problem.units.constrained[order]]
         self._solved: tuple[Labels, Ints] | None = None
 
     def draw(self, rng: np.random.Generator) -> Labels:
@@ -51,7 +49,7 @@ class FirstGroups:
     def _placed(self, rng: np.random.Generator) -> tuple[Labels, Ints]:
         """The groups of the constrained units, and the counts of all other rows."""
         p = self.problem
-        if not len(self._listed) and (self.even or p.units.n_categories == 1):
+        if not len(self._listed) and (p.even or p.units.n_categories == 1):
             return np.empty(0, np.int32), rotated_counts(p, rng)
         for _ in range(TRIES if self._solved is None else 1):
             placed = placed_one_by_one(p, self._listed, rng)
@@ -101,7 +99,7 @@ def placed_one_by_one(
         part = slice(counts.indptr[unit], counts.indptr[unit + 1])
         rows, category = counts.data[part], counts.indices[part]
         fits = (room >= units.size[unit]) & (left[category] >= rows[:, None]).all(axis=0)
-        linked = labels[units.link[units.link_start[unit] : units.link_start[unit + 1]]]
+        linked = labels[units.linked(unit)]
         fits[linked[linked >= 0]] = False
         if not fits.any():
             return None
@@ -176,16 +174,12 @@ def clash(problem: GroupProblem) -> str:
 
 def _clashing_kinds(problem: GroupProblem) -> list[str]:
     """Kinds of constraints without any of which (but not all) the problem would be feasible."""
-    links = problem.links
-    kinds = [
-        name
-        for name, given in (
-            ("categories", problem.units.n_categories > 1),
-            ("must_link", len(links.must) > 0),
-            ("cannot_link", len(links.cannot) > 0),
-        )
-        if given
-    ]
+    given = {
+        "categories": problem.units.n_categories > 1,
+        "must_link": len(problem.links.must) > 0,
+        "cannot_link": len(problem.links.cannot) > 0,
+    }
+    kinds = [name for name in given if given[name]]
     for kind in tuple(kinds):
         fewer = [other for other in kinds if other != kind]
         if _infeasible(problem, fewer):
@@ -204,16 +198,13 @@ def _infeasible(problem: GroupProblem, kinds: list[str]) -> bool:
     relaxed = group_problem(category, links, problem.n_groups, problem.sizes)
     if "categories" in kinds:
         relaxed = replace(relaxed, least=problem.least, most=problem.most)
-    listed = np.flatnonzero((relaxed.units.size > 1) | (relaxed.units.degree > 0))
-    return bool(program(relaxed, listed).solve().status == 2)
+    model = program(relaxed, np.flatnonzero(relaxed.units.constrained))
+    return bool(model.solve().status == 2)
 
 
 def _large_clique(units: Units, n_groups: int) -> Ints | None:
     """More than n_groups units that are all linked, if growing cliques greedily finds some."""
-    neighbours = [
-        set(units.link[units.link_start[u] : units.link_start[u + 1]].tolist())
-        for u in range(units.n)
-    ]
+    neighbours = [set(units.linked(u).tolist()) for u in range(units.n)]
     for unit in np.argsort(-units.degree, kind="stable"):
         if units.degree[unit] < n_groups:
             return None

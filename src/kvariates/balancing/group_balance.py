@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from kvariates.balancing.group_objectives import constant_columns
+from kvariates.balancing.group_problem import Categories
 from kvariates.data.exchanges import Ints
 from kvariates.data.rows import F64, Labels
 from kvariates.extras import needed, pandas_for
@@ -27,7 +28,6 @@ MOST_COLORS = len(PALETTE)  # groups that are told apart by colours
 MOST_ROWS = 40  # columns that are drawn
 LETTERS, MOST_LETTERS = 34, 100  # of a line of a name, and of the whole name
 HEIGHT = 0.7  # of the dots of a row, which is 1 high
-HEADINGS = ("group", "rows", "mean, largest difference", "spread", "category share")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,29 +62,23 @@ class GroupBalance:
     share_difference: F64
 
     def __str__(self) -> str:
-        table = [self._headings(), *self._cells()]
-        widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-        return "\n".join(
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in table
-        )
+        columns = [[heading, *cells] for heading, cells in self._columns().items()]
+        padded = [[cell.rjust(max(map(len, column))) for cell in column] for column in columns]
+        return "\n".join("  ".join(line) for line in zip(*padded, strict=True))
 
     def __repr__(self) -> str:
-        sizes = f"{self.sizes.min()} to {self.sizes.max()} rows"
-        return f"GroupBalance({len(self.sizes)} groups of {sizes}{self._worst()})"
+        words = f"{len(self.sizes)} groups of {self.sizes.min()} to {self.sizes.max()} rows"
+        if self.features:
+            far = np.abs(self.mean_difference).max(axis=0)
+            name = shortened(self.features[int(far.argmax())], 60)
+            words += f", means differ by up to {far.max():.2g} sd ({name})"
+        return f"GroupBalance({words})"
 
     def _repr_html_(self) -> str:
         lines = ["How far each group is from all rows, where the difference is largest."]
-        title = f"Balance of {len(self.sizes)} groups"
-        return boxed(title, lines, HtmlTable(self._headings(), self._cells()))
-
-    def _worst(self) -> str:
-        """The largest difference of means of all groups, in words."""
-        if not self.features:
-            return ""
-        far = np.abs(self.mean_difference).max(axis=0)
-        name = shortened(self.features[int(far.argmax())], 60)
-        return f", means differ by up to {far.max():.2g} sd ({name})"
+        columns = self._columns()
+        table = HtmlTable([*columns], [list(line) for line in zip(*columns.values(), strict=True)])
+        return boxed(f"Balance of {len(self.sizes)} groups", lines, table)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the differences, a dot for each group and column; returns matplotlib's Axes."""
@@ -105,55 +99,46 @@ class GroupBalance:
             tables.append(pd.DataFrame(values, columns=named))
         return pd.concat(tables, axis=1).rename_axis("group")
 
-    def _headings(self) -> list[str]:
-        shown = (True, True, bool(self.features), bool(self.features), bool(self.categories))
-        return [name for name, show in zip(HEADINGS, shown, strict=True) if show]
-
-    def _cells(self) -> list[list[str]]:
-        return [self._line(g) for g in range(len(self.sizes))]
-
-    def _line(self, g: int) -> list[str]:
-        cells = [str(g), str(self.sizes[g])]
+    def _columns(self) -> dict[str, list[str]]:
+        """The cells of the table, a line for each group, by their headings."""
+        groups = range(len(self.sizes))
+        columns = {"group": [str(g) for g in groups], "rows": [str(size) for size in self.sizes]}
         if self.features:
-            worst = int(np.abs(self.mean_difference[g]).argmax())
-            low, high = self.spread_ratio[g].min(), self.spread_ratio[g].max()
-            cells.append(f"{self.mean_difference[g, worst]:+.2g} sd ({self.features[worst]})")
-            cells.append(f"{low:.3f} to {high:.3f}")
+            worst = np.abs(self.mean_difference).argmax(axis=1)
+            columns["mean, largest difference"] = [
+                f"{self.mean_difference[g, worst[g]]:+.2g} sd ({self.features[worst[g]]})"
+                for g in groups
+            ]
+            columns["spread"] = [f"{r.min():.3f} to {r.max():.3f}" for r in self.spread_ratio]
         if self.categories:
-            worst = int(np.abs(self.share_difference[g]).argmax())
-            difference = 100 * self.share_difference[g, worst]
-            cells.append(f"{difference:+.2f} points ({self.categories[worst]})")
-        return cells
+            worst = np.abs(self.share_difference).argmax(axis=1)
+            columns["category share"] = [
+                f"{100 * self.share_difference[g, worst[g]]:+.2f} points"
+                f" ({self.categories[worst[g]]})"
+                for g in groups
+            ]
+        return columns
 
 
-@dataclass(frozen=True, eq=False)
-class NamedColumns:
-    """Columns of numbers (None if there are only distances) and categories, with their names."""
-
-    X: F64 | None
-    features: tuple[str, ...]
-    category: Ints
-    categories: tuple[str, ...]
-
-
-def group_balance(labels: Labels, n_groups: int, data: NamedColumns) -> GroupBalance:
-    """The balance of the groups of all rows."""
+def group_balance(
+    labels: Labels, n_groups: int, X: F64, features: tuple[str, ...], categories: Categories
+) -> GroupBalance:
+    """The balance of the groups of all rows. X has no columns if there are only distances."""
     sizes = np.bincount(labels, minlength=n_groups)
-    X = np.empty((len(labels), 0)) if data.X is None else data.X
     means, spreads = _moments(X - X.mean(axis=0), labels, sizes)
     constant = constant_columns(X)
     scale = np.where(constant, 1.0, X.std(axis=0))
-    count = max(1, len(data.categories))
-    cell = np.bincount(labels * count + data.category, minlength=n_groups * count)
+    count = max(1, len(categories.names))
+    cell = np.bincount(labels * count + categories.number, minlength=n_groups * count)
     share = cell.reshape(n_groups, count) / sizes[:, None]
-    all_rows = np.bincount(data.category, minlength=count) / len(labels)
-    named = slice(None) if data.categories else slice(0)
+    all_rows = np.bincount(categories.number, minlength=count) / len(labels)
+    named = slice(len(categories.names))
     return GroupBalance(
         sizes,
-        data.features,
+        features,
         np.where(constant, 0.0, means / scale),
         np.where(constant, 1.0, spreads / scale),
-        data.categories,
+        categories.names,
         share[:, named],
         (share - all_rows)[:, named],
     )
@@ -175,14 +160,17 @@ def draw_balance(balance: GroupBalance, ax: Any = None) -> Any:
     shares = [f"share of {name}" for name in balance.categories]
     every = [one_line(name, MOST_LETTERS) for name in (*balance.features, *shares)]
     names = [textwrap.fill(name, LETTERS) for name in every]
-    shown = _farthest(values)
+    far = np.argsort(-np.abs(values).max(axis=0), kind="stable")
+    shown = np.sort(far[:MOST_ROWS])  # the columns with the largest differences, in their order
     values, names = values[:, shown], [names[j] for j in shown]
     if ax is None:
         plt = needed("matplotlib.pyplot", "plot", "The picture of a balance")
         height = 1.5 + max(0.36 * len(names), 0.16 * sum(1 + n.count("\n") for n in names), 1.2)
         ax = plt.subplots(figsize=(7.6, height), layout="constrained")[1]
     _frame(ax, names)
-    _random_band(ax, balance)
+    wide = random_deviation(balance.sizes)
+    label = f"random groups:\n±1 standard\ndeviation ({wide:.2g})"
+    ax.axvspan(-wide, wide, color=FAINT, alpha=0.18, lw=0, zorder=0, label=label)
     (_colored if len(values) <= MOST_COLORS else _numbered)(ax, values)
     style: dict[str, Any] = {"frameon": False, "fontsize": "small", "labelcolor": INK}
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), **style)
@@ -223,12 +211,6 @@ def random_deviation(sizes: Any) -> float:
     return math.sqrt(float(np.mean((total - sizes) / ((total - 1) * np.asarray(sizes)))))
 
 
-def _farthest(values: F64) -> list[int]:
-    """The columns that are drawn, in their order: those with the largest differences."""
-    far = np.abs(values).max(axis=0)
-    return [int(j) for j in np.sort(np.argsort(-far, kind="stable")[:MOST_ROWS])]
-
-
 def _frame(ax: Any, names: list[str]) -> None:
     ax.axvline(0.0, color=FAINT, lw=0.8, zorder=1)
     for place in range(1, len(names)):
@@ -239,12 +221,6 @@ def _frame(ax: Any, names: list[str]) -> None:
     ax.locator_params(axis="x", nbins=6)
     ax.set_xlabel("difference from all rows (standard deviations)")
     ax.spines[["top", "right", "left"]].set_visible(False)
-
-
-def _random_band(ax: Any, balance: GroupBalance) -> None:
-    wide = random_deviation(balance.sizes)
-    label = f"random groups:\n±1 standard\ndeviation ({wide:.2g})"
-    ax.axvspan(-wide, wide, color=FAINT, alpha=0.18, lw=0, zorder=0, label=label)
 
 
 def _colored(ax: Any, values: F64) -> None:

@@ -124,7 +124,8 @@ class Diversity:
     units: Units
 
     def value(self, labels: Labels) -> float:
-        return float(sum(_within(self.distances, labels).sum(axis=1)) / 2)
+        member = np.eye(int(labels.max()) + 1)[labels]
+        return float(sum(((self.distances @ member) * member).sum(axis=1)) / 2)
 
     def search(
         self, exchanges: ExchangeUnits, starts: Labels, options: ExchangeOptions
@@ -141,12 +142,6 @@ class Diversity:
     def _between(self) -> Floats:
         """Sums of distances between units."""
         return over_units(self.distances, self.units, np.add)
-
-
-def _within(distances: Floats, labels: Labels) -> F64:
-    """For each row and group the sum of distances to the group's rows, 0 for other groups."""
-    member = np.eye(int(labels.max()) + 1)[labels]
-    return (distances @ member) * member
 
 
 def over_units(distances: Floats, units: Units, reduce: np.ufunc) -> Floats:
@@ -176,9 +171,7 @@ class Dispersion:
 
     def value(self, labels: Labels) -> float:
         """Infinite if all groups have one row."""
-        same = labels[:, None] == labels
-        np.fill_diagonal(same, False)
-        return float(self.distances[same].min(initial=np.inf))
+        return _rank(self.distances, labels)[0]
 
     def search(
         self, exchanges: ExchangeUnits, starts: Labels, options: ExchangeOptions
@@ -211,7 +204,7 @@ class Dispersion:
         return None
 
 
-def _rank(between: F64, labels: Labels) -> tuple[float, int]:
+def _rank(between: Floats, labels: Labels) -> tuple[float, int]:
     """The least distance within groups, and minus the number of pairs that have it."""
     same = labels[:, None] == labels
     np.fill_diagonal(same, False)

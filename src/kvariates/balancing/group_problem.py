@@ -15,13 +15,14 @@ import os
 import pickle
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from multiprocessing import spawn
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import connected_components
@@ -35,8 +36,13 @@ SECONDS = 60.0  # for one integer program
 FIRST_SECONDS = 0.3  # in this process
 FIRST_ENTRIES = 50_000  # of the constraints: with more, the solver looks late at its time limit
 OUT_OF_TIME = 1  # a status of scipy's
-IMPORT = "from kvariates.balancing import group_problem as p"
-CHILD = f"import sys; sys.path[:] = {{}}; {IMPORT}; p.answer()"
+NO_LINKS = np.empty((0, 2), dtype=np.int64)
+CHILD = """
+import pickle, sys
+sys.path[:] = {}
+from scipy.optimize import milp
+sys.stdout.buffer.write(pickle.dumps(milp(**pickle.load(sys.stdin.buffer))))
+"""
 
 
 class InfeasibleError(ValueError):
@@ -49,6 +55,14 @@ class Links:
 
     must: Ints
     cannot: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """The number of each row's category, and the names; none if no categories are given."""
+
+    number: Ints
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +105,24 @@ class Units:
         return np.diff(self.link_start)
 
     @cached_property
+    def constrained(self) -> NDArray[np.bool_]:
+        """Which units have links or several rows."""
+        return (self.size > 1) | (self.degree > 0)
+
+    def linked(self, unit: int) -> Ints:
+        """The units that must be in other groups than this one."""
+        return self.link[self.link_start[unit] : self.link_start[unit + 1]]
+
+    @cached_property
     def first_row(self) -> Ints:
         return np.unique(self.of_row, return_index=True)[1]
 
     @cached_property
     def kind(self) -> Ints:
         """The kind of each unit. Single rows of category c have kind c."""
-        single = self.size == 1
         kind = self.category[self.first_row]
         counts, known = self.counts, dict[tuple[int, ...], int]()
-        for unit in np.flatnonzero(~single):
+        for unit in np.flatnonzero(self.size > 1):
             part = slice(counts.indptr[unit], counts.indptr[unit + 1])
             key = (*counts.indices[part].tolist(), *counts.data[part].tolist())
             kind[unit] = self.n_categories + known.setdefault(key, len(known))
@@ -128,9 +150,8 @@ def units_of(n: int, category: Ints, links: Links) -> Units:
     count = int(of_row.max()) + 1
     both = np.concatenate([a, b]), np.concatenate([b, a])
     table = sparse.csr_array((np.ones(2 * len(a), dtype=np.int64), both), shape=(count, count))
-    return Units(
-        of_row, category, table.indptr.astype(np.int64), table.indices.astype(np.int64)
-    )  # fmt: skip
+    start, link = table.indptr.astype(np.int64), table.indices.astype(np.int64)
+    return Units(of_row, category, start, link)
 
 
 def _components(n: int, pairs: Ints) -> Ints:
@@ -152,6 +173,7 @@ class GroupProblem:
     sizes : rows of each group.
     least, most : rows of each category (axis 0) in each group (axis 1).
     links : the links of rows, from which the units were made.
+    even : no sizes were asked for.
     """
 
     units: Units
@@ -159,6 +181,7 @@ class GroupProblem:
     least: Ints
     most: Ints
     links: Links
+    even: bool
 
     @property
     def n_groups(self) -> int:
@@ -181,70 +204,47 @@ def group_problem(
     """
     n = len(category)
     units = units_of(n, category, links)
-    per_category = np.bincount(category)[:, None]
+    per_category, even = np.bincount(category)[:, None], sizes is None
     if sizes is None:
         sizes = np.full(n_groups, n // n_groups) + (np.arange(n_groups) < n % n_groups)
         least = np.repeat(per_category // n_groups, n_groups, axis=1)
         most = np.repeat(-(-per_category // n_groups), n_groups, axis=1)
     else:
         least, most = per_category * sizes // n, -(-per_category * sizes // n)
-    return GroupProblem(units, sizes.astype(np.int64), least, most, links)
+    return GroupProblem(units, sizes.astype(np.int64), least, most, links, even)
 
 
-@dataclass(frozen=True, eq=False)
-class IntegerProgram:
-    """Minimise cost @ x, where x is whole if its entry of `integrality` is 1."""
+def solved(program: dict[str, Any], report: Report | None, **options: float) -> Any:
+    """The result of scipy's `milp` for these arguments. Reports every second.
 
-    cost: F64
-    integrality: F64
-    bounds: Bounds
-    constraints: list[LinearConstraint]
-    gap: float | None = None  # at which the solver ends; None: its own default
-    seconds: float = SECONDS
-
-    def solve(self, report: Report | None = None) -> Any:
-        """Scipy's result; `status` 0 is an optimum, 2 is infeasible. Reports every second."""
-        if sum(c.A.nnz for c in self.constraints) <= FIRST_ENTRIES:
-            result = replace(self, seconds=min(FIRST_SECONDS, self.seconds)).solve_here()
-            if result.status != OUT_OF_TIME:
-                return result
-        return self._solve_in_child(report)
-
-    def solve_here(self) -> Any:
-        options = {"time_limit": self.seconds}
-        if self.gap is not None:
-            options["mip_rel_gap"] = self.gap
-        return milp(
-            self.cost, integrality=self.integrality, bounds=self.bounds,
-            constraints=self.constraints, options=options,
-        )  # fmt: skip
-
-    def _solve_in_child(self, report: Report | None) -> Any:
-        # A session of its own: Ctrl-C in a terminal is for this process, which ends the child.
-        call = [_python(), "-c", CHILD.format(sys.path)]
-        pipe = subprocess.PIPE
-        with subprocess.Popen(  # noqa: S603 (no input of the user is part of the call)
-            call, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-        ) as child:
-            try:
-                output, errors = _output(child, pickle.dumps(self), report)
-            finally:
-                child.kill()
-        if child.returncode != 0:
-            last = errors.decode(errors="replace").strip().rpartition("\n")[2]
-            raise RuntimeError(
-                f"The solver's process ended with exit code {child.returncode} ({last or 'killed'})"
-                "; use fewer rows or links, or method='exchange'."
-            )
-        return pickle.loads(output)  # noqa: S301 (written by `answer`)
+    Its `status` 0 is an optimum, 2 is infeasible.
+    """
+    if sum(c.A.nnz for c in program["constraints"]) <= FIRST_ENTRIES:
+        result = milp(**program, options={**options, "time_limit": FIRST_SECONDS})
+        if result.status != OUT_OF_TIME:
+            return result
+    program = {**program, "options": {**options, "time_limit": SECONDS}}
+    # A session of its own: Ctrl-C in a terminal is for this process, which ends the child. The
+    # interpreter is that which multiprocessing starts: programs that embed Python set it.
+    python, pipe = os.fsdecode(spawn.get_executable() or sys.executable), subprocess.PIPE
+    with subprocess.Popen(  # noqa: S603 (no input of the user is part of the call)
+        [python, "-c", CHILD.format(sys.path)],
+        stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True,
+    ) as child:  # fmt: skip
+        try:
+            output, errors = _communicate(child, pickle.dumps(program), report)
+        finally:
+            child.kill()
+    if child.returncode != 0:
+        last = errors.decode(errors="replace").strip().rpartition("\n")[2]
+        raise RuntimeError(
+            f"The solver's process ended with exit code {child.returncode} ({last or 'killed'})"
+            "; use fewer rows or links, or method='exchange'."
+        )
+    return pickle.loads(output)  # noqa: S301 (written by the child)
 
 
-def _python() -> str:
-    """The interpreter that multiprocessing starts as well: programs that embed Python set it."""
-    return os.fsdecode(spawn.get_executable() or sys.executable)
-
-
-def _output(
+def _communicate(
     child: subprocess.Popen[bytes], program: bytes, report: Report | None
 ) -> tuple[bytes, bytes]:
     """What the child writes; every second of waiting is reported."""
@@ -257,12 +257,6 @@ def _output(
             if report is not None:
                 report(Progress("seconds", second))
     raise AssertionError  # for mypy: `count` does not end
-
-
-def answer() -> None:
-    """The child's side: read a program, solve it, write the result."""
-    program = pickle.load(sys.stdin.buffer)  # noqa: S301 (written by `_solve_in_child`)
-    sys.stdout.buffer.write(pickle.dumps(program.solve_here()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,10 +278,10 @@ class Program:
         return (len(self.listed) + self.n_categories) * self.n_groups
 
     def solve(self, cost: F64 | None = None, report: Report | None = None) -> Any:
-        """See IntegerProgram.solve; without a cost, any x that fulfils the constraints."""
+        """See `solved`; without a cost, any x that fulfils the constraints."""
         cost = np.zeros(self.n) if cost is None else cost
-        whole = IntegerProgram(cost, np.ones(self.n), self.bounds, self.constraints)
-        return whole.solve(report)
+        whole = {"integrality": np.ones(self.n), "bounds": self.bounds}
+        return solved({"c": cost, "constraints": self.constraints, **whole}, report)
 
     def labels(self, x: F64) -> Labels:
         """The groups of the listed units."""

@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from kvariates.certificates.certificate import Certificate
-from kvariates.estimators.anticluster_kfold import AntiClusterKFold
+from kvariates.estimators.anticlustering import AntiClusterKFold
 from kvariates.estimators.kmeans import KMeans
 from kvariates.estimators.kmedian import KMedian
 from kvariates.palette import Array

@@ -1,31 +1,43 @@
-"""AntiClustering: groups that are as alike as possible, behind scikit-learn's interface."""
+"""AntiClustering and AntiClusterKFold: groups and folds that are as alike as possible."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
-from kvariates.balancing.anticlusters import SearchOptions, exact, exchanged, partners
-from kvariates.balancing.group_balance import NamedColumns, group_balance
-from kvariates.balancing.group_objectives import GROUP_OBJECTIVES, ROWS
+from kvariates.balancing.anticlusters import (
+    SearchOptions,
+    exact,
+    exchanged,
+    grouped_folds,
+    partners,
+)
+from kvariates.balancing.group_balance import group_balance
+from kvariates.balancing.group_objectives import GROUP_OBJECTIVES, ROWS, standardised, with_squares
 from kvariates.balancing.group_problem import GroupProblem, group_problem
 from kvariates.data.rows import F64, Labels
 from kvariates.estimators import group_input, input_errors, validation
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
 from kvariates.estimators.fit_record import FitRecord, FittedHtml
-from kvariates.estimators.group_input import GROUP_METRICS, Categories
+from kvariates.estimators.group_input import GROUP_METRICS
 from kvariates.estimators.names import Auto, GroupMetric, GroupObjectiveName, Integers, RandomState
 from kvariates.progress import Report
 from kvariates.tables import documented
 
 SAMPLED_SWEEPS, ALL_SWEEPS = 5, 1000
 MOST_RESTARTS, UNITS_TIMES_RESTARTS = 20, 5_000
+GROUP_RESTARTS, GROUP_SWEEPS = 5, 20
 
 
 @documented(GROUP_OBJECTIVES=GROUP_OBJECTIVES)
@@ -157,7 +169,11 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
             self._search(X, problem, steps)
         report.say(f"objective {self.objective_:.6g} after {self.n_sweeps_} sweeps")
         with report.phase("balance"):
-            self._store_balance(X, named)
+            precomputed = self.metric == "precomputed"
+            columns = np.empty((n, 0)) if precomputed else X.astype(np.float64)
+            features = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
+            features = () if precomputed else tuple(features)
+            self.balance_ = group_balance(self.labels_, G, columns, features, named)
         report.end()
         return self
 
@@ -212,18 +228,145 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
         if sweeps == "auto":
             all_tried = np.bincount(problem.units.kind).max() <= partners(problem.units.n)
             sweeps = ALL_SWEEPS if all_tried else SAMPLED_SWEEPS
-        return SearchOptions(int(restarts), int(sweeps), self.group_sizes is None, report)
-
-    def _store_balance(self, X: Any, named: Categories) -> None:
-        precomputed = self.metric == "precomputed"
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
-        data = NamedColumns(
-            None if precomputed else X.astype(np.float64), () if precomputed else tuple(names),
-            named.number, named.names,
-        )  # fmt: skip
-        self.balance_ = group_balance(self.labels_, int(self.n_groups), data)
+        return SearchOptions(int(restarts), int(sweeps), report)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
         return tags
+
+
+@documented(GROUP_OBJECTIVES=GROUP_OBJECTIVES)
+class AntiClusterKFold(BaseCrossValidator):
+    """Folds of cross-validation that are as alike as possible.
+
+    It replaces KFold, StratifiedKFold and GroupKFold. Rows of X are put into folds by
+    anti-clustering of the standardised features. Classes of y are distributed evenly, as by
+    StratifiedKFold; numbers in y, and their squared deviations, are two more features. With
+    `groups`, rows of one group stay in one fold, and folds have sizes like those of GroupKFold.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        The number of folds.
+    objective : {<names of GROUP_OBJECTIVES>}, default="variance"
+        What is maximised, on standardised columns.
+
+        <list of GROUP_OBJECTIVES>
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from. An integer gives the same folds in every call.
+
+    Notes
+    -----
+    Folds are more alike than random ones: a mean score varies less between repeats, but the spread
+    over the folds of one repeat says less about new data, and the mean itself can be a little
+    better than that of random folds, because training rows resemble test rows.
+
+    A y of numbers counts as classes if scikit-learn takes it for classes and most of them have at
+    least `n_splits` rows. With `groups`, classes are features too: exact shares would leave no
+    groups to exchange.
+
+    With scikit-learn's metadata routing, `groups` are requested as by GroupKFold;
+    `set_split_request(groups=False)` turns this off.
+    """
+
+    __metadata_request__split = {"groups": True}  # noqa: RUF012  scikit-learn reads this name
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        objective: GroupObjectiveName = "variance",
+        random_state: RandomState = None,
+    ) -> None:
+        splits: Any = n_splits  # whatever it is declared to be
+        if not isinstance(splits, Integral) or int(splits) < 2:
+            raise ValueError(f"n_splits should be an integer of at least 2; got {splits!r}.")
+        self.n_splits = int(splits)
+        if str(objective) not in GROUP_OBJECTIVES:
+            raise ValueError(
+                f"objective should be one of {list(GROUP_OBJECTIVES)}; got {objective!r}."
+            )
+        self.objective = objective
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """The number of folds."""
+        return self.n_splits
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield the rows for training and for testing, once for each fold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,), default=None
+            Rows of one group are in one fold.
+
+        Yields
+        ------
+        train, test : ndarray
+        """
+        input_errors.refuse_kind(X)
+        yield from super().split(X, y, groups)
+
+    def _iter_test_masks(self, X: Any = None, y: Any = None, groups: Any = None) -> Any:
+        labels = self._folds(X, y, groups)
+        for fold in range(self.n_splits):
+            yield labels == fold
+
+    def _folds(self, X: Any, y: Any, groups: Any) -> Labels:
+        with input_errors.one_line(X):
+            X = check_array(X, dtype=np.float64)
+        check_consistent_length(X, y, groups)
+        if len(X) < self.n_splits:
+            raise ValueError(f"n_samples={len(X)} should be >= n_splits={self.n_splits}.")
+        group_input.check_range(X)
+        classes, numbers = self._target(y)
+        columns = [standardised(X)]
+        if numbers is not None:
+            columns.append(with_squares(numbers))
+        if groups is not None:
+            return self._group_folds(columns, classes, groups)
+        model = AntiClustering(
+            self.n_splits, objective=self.objective, random_state=self.random_state
+        )
+        labels: Labels = model.fit_predict(np.hstack(columns), categories=classes)
+        return labels
+
+    def _target(self, y: Any) -> tuple[Any, F64 | None]:
+        """Y as classes, or as columns of numbers; both None without y."""
+        if y is None:
+            return None, None
+        kind = type_of_target(y, input_name="y")
+        y = np.asarray(y)
+        if kind in ("binary", "multiclass"):
+            y = y.ravel()
+            count = np.unique(y, return_counts=True)[1]
+            if y.dtype.kind not in "iuf" or np.median(count) >= self.n_splits:
+                return y, None
+        if y.dtype.kind not in "iufb":
+            raise ValueError(
+                "y should be classes or numbers without missing values; scikit-learn takes it for "
+                f"a target of type {kind!r}."
+            )
+        return None, check_array(y.reshape(len(y), -1), dtype=np.float64, input_name="y")
+
+    def _group_folds(self, columns: list[F64], classes: Any, groups: Any) -> Labels:
+        n = len(columns[0])
+        if classes is not None:
+            number = group_input.categories_of(classes, n).number
+            columns.append(standardised(np.eye(int(number.max()) + 1)[number]))
+        group = group_input.categories_of(groups, n, "groups").number
+        count = int(group.max()) + 1
+        if count < self.n_splits:
+            raise ValueError(f"{count} groups should be >= n_splits={self.n_splits}.")
+        entry, data = GROUP_OBJECTIVES[self.objective], np.hstack(columns)
+        if entry.needs != ROWS:
+            data = group_input.distances_of(data, "euclidean")
+        options = SearchOptions(GROUP_RESTARTS, GROUP_SWEEPS)
+        rng = validation.generator(self.random_state)
+        return grouped_folds(data, entry.run, group, self.n_splits, options, rng).labels

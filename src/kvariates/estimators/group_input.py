@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import reprlib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kvariates.balancing.group_problem import InfeasibleError, Links
+from kvariates.balancing.group_problem import NO_LINKS, Categories, InfeasibleError, Links
 from kvariates.data.exchanges import Ints
 from kvariates.data.metrics import DISTANCES, METRICS, ROWS
 from kvariates.data.rows import Floats
@@ -16,14 +15,6 @@ from kvariates.data.rows import Floats
 MOST_ROWS = 20_000  # of which all distances are kept
 LARGEST = {"f8": 1e140, "f4": 1e15}  # of values: squares of sums must stay in their type
 GROUP_METRICS = [name for name, entry in METRICS.items() if entry.needs in (ROWS, DISTANCES)]
-
-
-@dataclass(frozen=True, eq=False)
-class Categories:
-    """The number of each row's category, and the names; none if no categories are given."""
-
-    number: Ints
-    names: tuple[str, ...]
 
 
 def check_range(X: Any) -> None:
@@ -124,7 +115,7 @@ def _must(label: Any, n: int) -> Ints:
 
 def _pairs(table: Any, n: int, name: str) -> Ints:
     if table is None or not table.size:
-        return np.empty((0, 2), dtype=np.int64)
+        return NO_LINKS
     if table.ndim != 2 or table.shape[1] != 2 or table.dtype.kind not in "iu":
         raise ValueError(
             f"{name} should be pairs of rows, of shape (pairs, 2); got {table.dtype} of shape "
