@@ -38,8 +38,16 @@ import numpy as np
 from benchmarks.report import table
 from scipy import special
 
-from kvariates.privacy.auditing import BOUNDS, CONFIDENCE, Audit, audit
-from kvariates.privacy.claims import Approximate, Claim, Concentrated, about
+from kvariates.privacy.auditing import (
+    BOUNDS,
+    CONFIDENCE,
+    Approximate,
+    Audit,
+    Claim,
+    Concentrated,
+    about,
+    audit,
+)
 from kvariates.privacy.ledger import NUMBER
 
 RESULTS = Path(__file__).resolve().parent / "results"

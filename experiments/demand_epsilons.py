@@ -24,8 +24,7 @@ from kvariates.privacy.secret import Secret
 from kvariates.private_methods.demand_candidates import DemandCandidates
 from kvariates.private_methods.demand_counts import DemandCells, DemandHst
 from kvariates.private_methods.private_swaps import DemandLocalSearch
-from kvariates.private_methods.run import PrivateMethod
-from kvariates.private_methods.task import DemandTask
+from kvariates.private_methods.task import DemandTask, PrivateMethod
 from kvariates.report.pictures import FAINT, INK, picture
 
 STEM, K, SIZE, EPSILONS = "demand_epsilons", 10, 2_000, (0.5, 1.0, 2.0)

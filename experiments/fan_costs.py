@@ -33,8 +33,7 @@ from kvariates.privacy.budget import Loss
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.demand_counts import DemandCells, DemandHst
 from kvariates.private_methods.private_swaps import DemandLocalSearch
-from kvariates.private_methods.run import PrivateMethod
-from kvariates.private_methods.task import DemandTask
+from kvariates.private_methods.task import DemandTask, PrivateMethod
 from kvariates.refining import swaps
 from kvariates.refining.medoid_search import find_medoids, search_task
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS

@@ -308,7 +308,7 @@ CLUSTERING = [
         "laws/test_guarantee_laws.py",
     ),
     Mutant(
-        "a sum has half of its sensitivity", "numerics.lattice",
+        "a sum has half of its sensitivity", "data.lattice_rows",
         'return most if adjacency == "add-remove" else 4 * most',
         'return most // 4 if adjacency == "add-remove" else most',
         "privacy/test_lattice.py privacy/test_ledger.py",

@@ -38,7 +38,7 @@ data.exchanges: exchange_distances exchange_rows ExchangeOptions
 data.graph: Graph NeighborLists
 data.host_data: HostData
 data.hst_tree: grow hst_seed HstTree seed_on_tree
-data.lattice_rows: Balls CappedDistances farthest largest_values lattice_sums NORMS
+data.lattice_rows: Balls CappedDistances farthest largest_values Lattice lattice_sums NORMS
     on_unit_lattice outside_radius quantize quantize_sparse sparse_sums squared_distances
     SquaredDistances
 data.metric_spaces: CallableMetric DistanceMatrix
@@ -48,12 +48,11 @@ data.rows: joint_cost Rows SMALL spread_around total_cost unit_rows
 data.transport_plan: Prices transport UnitLimits
 demo.cities: load_cities name_regions
 demo.town: folds_section FoldTrials load_town straight_choice
-estimators.domain_spec: LARGEST SMALLEST
 estimators.fit_record: fit_record_of FitRecord
 estimators.group_input: GROUP_METRICS
 estimators.online_kmeans: OnlineKMeans
 estimators.partitions: Partition
-estimators.private_input: without_missing
+estimators.private_input: LARGEST SMALLEST without_missing
 estimators.private_kmedian: checked_demand
 estimators.validation: all_or_nothing
 extras: MissingPackageError needed
@@ -73,7 +72,6 @@ k_selection.confirmation: Confirmation FALSE_ALARM
 k_selection.search: DivisionTest settled
 numerics.elementary: arcsine exp2 expm1 log1p sine_cosine
 numerics.draws: draw_proportional priority_sample
-numerics.lattice: Lattice
 numerics.valleys: deepest_valley pooled_p_value RoundedColumns Valley ValleyCounts
 objectives.distortion: KullbackLeibler mean_row MIX
 objectives.distortions: DISTORTIONS Mahalanobis
@@ -93,9 +91,8 @@ peers.questions: Envelope LogNeeded Peer Policy Question QUESTIONS TRUSTING
 peers.transport: Dropped Failure reply_of Transcript
 peers.vertical: Aggregator InProcessParties MaskedAssigner MaskedPotential VerticalSession
 peers.vertical_party: VerticalParty
-privacy.auditing: audit near
+privacy.auditing: Approximate audit Concentrated high low near
 privacy.budget: Budget BudgetError Cost Loss
-privacy.claims: Approximate Concentrated high low
 privacy.empty_cells: Passing sample_passing
 privacy.ledger: Charge FitFacts Ledger
 privacy.mechanisms: Accountant charge_of loss noisy_rows NoisyRows release Share shrink
@@ -123,9 +120,9 @@ private_methods.principal_axes: Axes locate RowsLocation worthwhile
 private_methods.private_swaps: DemandLocalSearch draw_swaps private_search PrivateChooser
     public_candidates
 private_methods.recovery: Recovery
-private_methods.run: PrivateMethod PrivateResult run_method Traits
 private_methods.sample_aggregate: Gupt SampleAggregate
-private_methods.task: DemandTask PrivateTask row_count RowCount
+private_methods.task: DemandTask PrivateMethod PrivateResult PrivateTask row_count RowCount
+    run_method Traits
 ray.kmeans: RayActors=_Actors
 refining.lloyd: lloyd LloydResult MeanUpdate refine RefineProblem StopRule
 refining.minibatch: batches minibatch

@@ -80,7 +80,7 @@ def test_float_sums_are_exact_in_any_order(case, random):
 @pytest.mark.parametrize("bound", [1.0, 1.4, 1.7])
 def test_sensitivity_is_attained_and_never_exceeded(norm, d, bound, monkeypatch):
     """All neighbours, by brute force, on a lattice with few points."""
-    monkeypatch.setattr("kvariates.numerics.lattice.FEWEST_BITS", 1)
+    monkeypatch.setattr("kvariates.data.lattice_rows.FEWEST_BITS", 1)
     small = Lattice(bound, d, norm, n_max=2**50)
     steps = range(-small.radius - 1, small.radius + 2)
     points = np.array(list(itertools.product(steps, repeat=d)), dtype=np.float64)

@@ -206,7 +206,7 @@ def _number(cell: str, entry: _Entry) -> float:
 
 def _check_range(low: float, high: float, entry: _Entry) -> None:
     """ValueError unless PrivateKMeans takes these bounds."""
-    from kvariates.estimators.domain_spec import LARGEST, SMALLEST
+    from kvariates.estimators.private_input import LARGEST, SMALLEST
 
     of = f" of {entry.name}" if entry.name else ""
     if not max(abs(low), abs(high)) <= LARGEST:

@@ -18,7 +18,7 @@ from kvariates.estimators.kmeans import KMeans
 from kvariates.estimators.private_kmeans import PrivateKMeans
 from kvariates.file_writing import write_rows
 from kvariates.palette import Array
-from kvariates.privacy import ledger_report
+from kvariates.privacy.ledger import ledger_page
 from kvariates.privacy.price import Price, price
 from kvariates.report.figures import Line, facts, lines, picture
 from kvariates.report.page import Section, paragraph, preformatted, promise_box, table, text
@@ -245,5 +245,5 @@ def _ledger(found: PrivateCities) -> str:
     return (
         f"<h3>{text(head)}</h3>{spending(ledger)}"
         f"<details><summary>The ledger of this fit, as a page</summary>"
-        f"{preformatted(ledger_report.page(ledger, names), 'wrap')}</details>"
+        f"{preformatted(ledger_page(ledger, names), 'wrap')}</details>"
     )

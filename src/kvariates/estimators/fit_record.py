@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kvariates.estimators.saving import SavedModel
 from kvariates.guarantees import Guarantee, how_to_measure
 from kvariates.notebook_html import boxed
-from kvariates.privacy.ledger import Ledger
-from kvariates.privacy.ledger_report import error_lines
+from kvariates.privacy.ledger import Ledger, error_lines
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,16 +18,20 @@ from scipy import sparse
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kvariates.data.lattice_rows import Adjacency
 from kvariates.data.rows import Labels, Rows, check_sparse
-from kvariates.estimators import domain_spec, validation
+from kvariates.estimators import validation
 from kvariates.estimators.callbacks import FitReport
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.names import PrivateMethodName
 from kvariates.estimators.private_input import (
     CONSTRAINTS,
+    DomainSpec,
     Missing,
     PrivateEstimator,
+    all_finite,
+    bounds_of_columns,
     check_kind,
     checked_claim,
     missing_as_nan,
@@ -35,12 +39,10 @@ from kvariates.estimators.private_input import (
     spendable,
     without_missing,
 )
-from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget
 from kvariates.privacy.secret import silent
 from kvariates.private_methods.methods import PRIVATE_METHODS
-from kvariates.private_methods.run import PrivateMethod, PrivateResult, run_method
-from kvariates.private_methods.task import PrivateTask
+from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask, run_method
 from kvariates.tables import documented
 
 Function = Callable[[PrivateTask], PrivateResult]
@@ -133,7 +135,7 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
 
     _complete = "conditional: that X has no missing value, since missing='error' reveals one"
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **dict.fromkeys(("bounds", "radius", "center"), "no_validation"),  # see `domain_spec`
+        **dict.fromkeys(("bounds", "radius", "center"), "no_validation"),  # see `DomainSpec`
         **CONSTRAINTS,
         "method": [StrOptions(PRIVATE_METHODS.keys()), callable],
         "verbose": ["verbose"],
@@ -159,8 +161,8 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
 
     @validation.all_or_nothing
     def _fit(self, X: Any, report: FitReport) -> None:
-        bounds = domain_spec.bounds_of_columns(self.bounds, X)
-        spec = domain_spec.DomainSpec.of(bounds, self.radius, self.center)
+        bounds = bounds_of_columns(self.bounds, X)
+        spec = DomainSpec.of(bounds, self.radius, self.center)
         claim = checked_claim(self.epsilon, self.delta)
         method = self._method_of(PRIVATE_METHODS)
         is_sparse = sparse.issparse(X)
@@ -202,7 +204,7 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
             refused = _without_values(error, count_is_secret=least == 0)
         if refused is not None:
             raise refused  # outside `except`, so that the validator's error is not its context
-        if self.missing == "error" and not domain_spec.all_finite(X):
+        if self.missing == "error" and not all_finite(X):
             raise ValueError(
                 "X contains NaN or infinity: leave such rows out, fill them in, or use "
                 "missing='drop'."

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from kvariates.data.lattice_rows import Adjacency
 from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.metrics import METRICS, Vectors
 from kvariates.estimators import validation
@@ -28,13 +29,11 @@ from kvariates.estimators.private_input import (
     checked_claim,
     spendable,
 )
-from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget
 from kvariates.privacy.secret import Secret, silent
 from kvariates.private_methods.methods import PRIVATE_KMEDIAN_METHODS
 from kvariates.private_methods.noisy_centers import CenterErrors
-from kvariates.private_methods.run import PrivateMethod, PrivateResult, run_method
-from kvariates.private_methods.task import DemandTask
+from kvariates.private_methods.task import DemandTask, PrivateMethod, PrivateResult, run_method
 from kvariates.tables import documented
 
 Function = Callable[[DemandTask], PrivateResult]

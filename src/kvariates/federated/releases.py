@@ -12,8 +12,8 @@ from pathlib import Path
 
 from flwr.app import Context
 
+from kvariates.data.lattice_rows import Adjacency
 from kvariates.file_writing import write_aside
-from kvariates.numerics.lattice import Adjacency
 from kvariates.peers.encoding import decode, encode
 from kvariates.peers.questions import Answer
 from kvariates.privacy.budget import Cost, check_adjacency, check_loss

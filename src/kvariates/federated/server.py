@@ -13,6 +13,7 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 from numpy.typing import ArrayLike
 
+from kvariates.data.lattice_rows import Adjacency
 from kvariates.data.rows import Floats
 from kvariates.estimators.validation import warn
 from kvariates.federated.client import checked_bounds, client_app
@@ -28,7 +29,6 @@ from kvariates.federated.flower_transport import (
 from kvariates.federated.private_fit import fit_central, fit_private_peers
 from kvariates.federated.result import FederatedResult
 from kvariates.fitting.kmeans import FitOptions
-from kvariates.numerics.lattice import Adjacency
 from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Coordinator

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, get_args
 
-from kvariates.numerics.lattice import Adjacency
+from kvariates.data.lattice_rows import Adjacency
 from kvariates.privacy.rounding import (
     Exact,
     as_written,

@@ -26,8 +26,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from kvariates.data.lattice_rows import Adjacency, Lattice
 from kvariates.numerics.draws import F64, I64
-from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge, SensitivityNorm
 from kvariates.privacy.noise_source import Calibrated, Law, calibrated, check_installed

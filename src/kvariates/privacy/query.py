@@ -25,8 +25,8 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kvariates.data.lattice_rows import Adjacency, Lattice
 from kvariates.numerics.draws import F64, I64
-from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.empty_cells import Passing, TailLaw, sample_passing
 from kvariates.privacy.noise_source import LARGEST, Calibrated
 

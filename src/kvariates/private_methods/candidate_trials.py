@@ -29,9 +29,8 @@ from typing import Any, ClassVar, Generic, Literal, Self
 
 import numpy as np
 
-from kvariates.data.lattice_rows import on_unit_lattice
+from kvariates.data.lattice_rows import Adjacency, on_unit_lattice
 from kvariates.data.rows import F64
-from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.empty_cells import Passing
 from kvariates.privacy.mechanisms import Accountant, charge_of
@@ -40,8 +39,14 @@ from kvariates.privacy.rounding import down
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.noisy_centers import passed_by_few
 from kvariates.private_methods.principal_axes import coarse
-from kvariates.private_methods.run import PrivateMethod, PrivateResult, T
-from kvariates.private_methods.task import check_count, check_number, row_count
+from kvariates.private_methods.task import (
+    PrivateMethod,
+    PrivateResult,
+    T,
+    check_count,
+    check_number,
+    row_count,
+)
 from kvariates.summaries.candidate_tree import CandidatePoints, Shifted, candidate_tree
 
 SHARES = (1e-6, 1e6)  # limits of given shares of the budget

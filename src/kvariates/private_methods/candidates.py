@@ -36,8 +36,7 @@ from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean
 from kvariates.private_methods.noisy_tree import ResidualRadii, step_costs
 from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
 from kvariates.private_methods.recovery import Recovery
-from kvariates.private_methods.run import PrivateResult, Traits
-from kvariates.private_methods.task import PrivateTask, check_number
+from kvariates.private_methods.task import PrivateResult, PrivateTask, Traits, check_number
 from kvariates.refining.swaps import MedoidProblem
 from kvariates.summaries.candidate_tree import CandidatePoints
 

@@ -38,8 +38,7 @@ from kvariates.private_methods.candidate_trials import (
 )
 from kvariates.private_methods.demand_counts import weighted_medoids
 from kvariates.private_methods.private_swaps import PrivateChooser, private_search
-from kvariates.private_methods.run import PrivateResult, Traits
-from kvariates.private_methods.task import DemandTask
+from kvariates.private_methods.task import DemandTask, PrivateResult, Traits
 from kvariates.summaries.candidate_tree import CandidatePoints
 
 DIAMETER = 2.0  # of the unit ball

@@ -37,10 +37,12 @@ from kvariates.private_methods.private_swaps import (
     private_search,
     public_candidates,
 )
-from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
 from kvariates.private_methods.task import (
     Counted,
     DemandTask,
+    PrivateMethod,
+    PrivateResult,
+    Traits,
     check_count,
     check_number,
 )

@@ -31,9 +31,15 @@ from kvariates.private_methods.noisy_kvariates import Conditional, Floored, Nois
 from kvariates.private_methods.noisy_lloyd import NoisyLloyd
 from kvariates.private_methods.noisy_tree import TreeMethod
 from kvariates.private_methods.private_swaps import DemandLocalSearch
-from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
 from kvariates.private_methods.sample_aggregate import Gupt, SampleAggregate
-from kvariates.private_methods.task import DemandTask, PrivateTask, row_count
+from kvariates.private_methods.task import (
+    DemandTask,
+    PrivateMethod,
+    PrivateResult,
+    PrivateTask,
+    Traits,
+    row_count,
+)
 from kvariates.tables import Entry, Table
 
 COUNT_SHARE = 0.01  # of the budget, if the number of rows is secret

@@ -28,8 +28,13 @@ from kvariates.private_methods.noisy_centers import (
     PassedCells,
     passed_by_noise,
 )
-from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
-from kvariates.private_methods.task import PrivateTask, row_count
+from kvariates.private_methods.task import (
+    PrivateMethod,
+    PrivateResult,
+    PrivateTask,
+    Traits,
+    row_count,
+)
 
 ROWS_A_CELL = 10.0  # Su et al.'s constant
 COUNT_SHARE = 0.05  # of the budget, if the number of rows is secret

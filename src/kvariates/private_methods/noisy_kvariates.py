@@ -38,8 +38,7 @@ from kvariates.privacy.noise_source import draw, subset
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
 from kvariates.private_methods.noisy_centers import DRAWN_ROW, CenterErrors
-from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
-from kvariates.private_methods.task import PrivateTask
+from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask, Traits
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import sample
 from kvariates.seeding.seedings import forgy

@@ -21,15 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.data.cluster_sums import FloatStatistics, Statistics
-from kvariates.data.lattice_rows import Balls, lattice_sums
+from kvariates.data.lattice_rows import Balls, Lattice, lattice_sums
 from kvariates.data.rows import F64, Rows
-from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant, shrink
 from kvariates.private_methods.domain import spread_out
 from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, NoisyStep, is_clear
-from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
-from kvariates.private_methods.task import PrivateTask, check_count
+from kvariates.private_methods.task import (
+    PrivateMethod,
+    PrivateResult,
+    PrivateTask,
+    Traits,
+    check_count,
+)
 from kvariates.refining.lloyd import Step, Update, lloyd
 
 MAGNITUDE = 0.45  # length of a centre in radii of the domain (Su et al. 2016: 2 x 0.225)

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.data.lattice_rows import Balls, lattice_sums
+from kvariates.data.lattice_rows import Balls, Lattice, lattice_sums
 from kvariates.data.rows import F64, Rows
-from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.secret import Secret
@@ -35,8 +34,13 @@ from kvariates.private_methods.noisy_lloyd import (
     StepCosts,
 )
 from kvariates.private_methods.principal_axes import WIDE, Axes, RowsLocation
-from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
-from kvariates.private_methods.task import PrivateTask, check_count
+from kvariates.private_methods.task import (
+    PrivateMethod,
+    PrivateResult,
+    PrivateTask,
+    Traits,
+    check_count,
+)
 from kvariates.summaries import partition
 from kvariates.summaries.partition import FEW_AXES, Chosen, Moments, Summary
 

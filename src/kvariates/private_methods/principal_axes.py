@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.data.lattice_rows import Balls, lattice_sums, quantize
+from kvariates.data.lattice_rows import Balls, Lattice, lattice_sums, quantize
 from kvariates.data.rows import F64
-from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant, shrink

@@ -19,16 +19,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kvariates.data.hst_tree import HstTree, grow
-from kvariates.data.lattice_rows import CappedDistances
+from kvariates.data.lattice_rows import Adjacency, CappedDistances
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64
-from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
-from kvariates.private_methods.task import DemandTask, check_count
+from kvariates.private_methods.task import (
+    DemandTask,
+    PrivateMethod,
+    PrivateResult,
+    Traits,
+    check_count,
+)
 from kvariates.refining.swaps import (
     MedoidProblem,
     MedoidState,

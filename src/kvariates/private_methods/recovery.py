@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kvariates.data.lattice_rows import largest_values, lattice_sums, sparse_sums
+from kvariates.data.lattice_rows import Lattice, largest_values, lattice_sums, sparse_sums
 from kvariates.data.rows import F64, Labels
 from kvariates.numerics.draws import I64
-from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant, shrink

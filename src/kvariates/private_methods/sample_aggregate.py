@@ -18,16 +18,14 @@ from functools import partial
 
 import numpy as np
 
-from kvariates.data.lattice_rows import quantize
+from kvariates.data.lattice_rows import Lattice, quantize
 from kvariates.data.rows import F64
-from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import kmeans
 from kvariates.private_methods.noisy_centers import CenterErrors
-from kvariates.private_methods.run import PrivateMethod, PrivateResult
-from kvariates.private_methods.task import PrivateTask, row_count
+from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask, row_count
 
 COUNT_SHARE = 0.05  # of the budget, if the number of rows is secret
 INTERVALS = 256  # of an axis, for a median

@@ -14,7 +14,7 @@ from kvariates.guarantees import how_to_measure
 from kvariates.k_selection import WEAK, Choice
 from kvariates.k_selection.confirmation import FALSE_ALARM
 from kvariates.palette import Array
-from kvariates.privacy import ledger_report
+from kvariates.privacy.ledger import ledger_page
 from kvariates.report.figures import Bar, Line, facts, lines, share_bar
 from kvariates.report.page import (
     MINUS,
@@ -87,7 +87,7 @@ def ledger_section(run: FitRun) -> str:
     record, table, parts = run.record, run.table, []
     own = {} if record.ledger is None else {"": record.ledger}
     for name, ledger in (own or record.ledgers).items():
-        words = preformatted(ledger_report.page(ledger, table.names, scaled=table.scaled))
+        words = preformatted(ledger_page(ledger, table.names, scaled=table.scaled))
         parts.append(f"<h3>{short(name)}</h3>{words}" if name else words)
     return "".join(parts)
 
