@@ -210,7 +210,7 @@ LATE = {
 def test_a_stream_reads_the_same_table_or_refuses_it(name, table, monkeypatch):
     content, refused = LATE[name]
     # The beginning of a file is a few lines, as it is of a file of many megabytes.
-    monkeypatch.setattr("kvariates.sources.text_rows.FIRST_BYTES", 256)
+    monkeypatch.setattr("kvariates.sources.text_reader.FIRST_BYTES", 256)
     monkeypatch.setattr("kvariates.sources.text_reader.SAMPLE_BYTES", 512)
     path = table(content)
     whole = read(path, missing="drop")
@@ -245,7 +245,7 @@ def test_a_number_that_cannot_be_read_is_not_to_be_missing(table, tmp_path, how)
 
 @pytest.mark.parametrize("cell", ["$3.50", "3,50 \u20ac", "(\u00a33.50)", "-CHF 3"])
 def test_money_that_a_stream_cannot_read_is_not_to_be_missing(table, monkeypatch, cell):
-    monkeypatch.setattr("kvariates.sources.text_rows.FIRST_BYTES", 256)
+    monkeypatch.setattr("kvariates.sources.text_reader.FIRST_BYTES", 256)
     monkeypatch.setattr("kvariates.sources.text_reader.SAMPLE_BYTES", 512)
     path = table(late("x;y\n" + "1.5;2.5\n" * 300, f"3.5;{cell}\n"))
     with pytest.raises(ValueError, match="is not a number; --no-stream looks at all rows") as error:

@@ -3,7 +3,7 @@
 | step | what it does |
 |---|---|
 | `TextCheck` | refuses zero bytes, and a quotation mark without end |
-| `TextLines` | single blanks, one encoding; no empty rows and no totals at the end |
+| `TextPass` | single blanks, one encoding; no comments, no empty rows and no totals at the end |
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.sources.text_format import MISSING, one_byte_encoding
+from kvariates.sources.text_format import (
+    COMMENT,
+    MISSING,
+    TextFormat,
+    comments_left_out,
+    one_byte_encoding,
+)
 from kvariates.sources.text_numbers import is_marked_number
+from kvariates.sources.text_sniffing import MOST_LETTERS
 
 QUOTE, LINE = b'"', b"\n"
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 TOTAL = re.compile(
     r"((grand|sub)[ -]?)?totals?|sum|summe|gesamt(summe)?|insgesamt|totale|somme|suma|ukupno",
@@ -30,13 +36,13 @@ class TextCheck:
     """Looks at the parts of a text, in UTF-8 and in their order. The empty part is the end of it.
 
     It returns each part as it is, and raises ValueError, which begins with `place` and says the
-    line. `skip` lines come before the first row and are not looked at; `lines` come before the
-    first part. A quotation mark counts only if it begins a cell, or ends one that began with it.
+    line. `skip` lines come before the first row and are not looked at. A quotation mark counts only
+    if it begins a cell, or ends one that began with it.
     """
 
-    def __init__(self, delimiter: str, *, place: str = "", skip: int = 0, lines: int = 0) -> None:
+    def __init__(self, delimiter: str, *, place: str = "", skip: int = 0) -> None:
         self._begins = list(f"\r\n{delimiter}".encode())  # what comes before a cell
-        self._place, self._skip, self._lines = place, skip, lines
+        self._place, self._skip, self._lines = place, skip, 0
         self._last = LINE[0]  # the byte before this part
         self._inside = False  # whether this part begins inside of quotation marks
         self._closed = False  # whether the last byte was a mark that ended a cell
@@ -101,34 +107,51 @@ class TextCheck:
         return ValueError(f"{self._place}line {line}: {what}")
 
 
-class TextLines:
-    """Takes the parts of a text, in UTF-8 and in their order. The empty part is the end of it.
+class TextPass:
+    """One pass over a text table; `how` says how it is written.
 
-    It returns what is to be read, later than it was given: the last line is held back. `skip` lines
-    come before the first row. Cells that are separated by blanks get a single one between them.
-    Lines that are not UTF-8, although the beginning was, are read as Windows writes them; with
-    `strict` they are an error.
+    It takes the parts of the text, in UTF-8 and in their order; the empty part is the end of it.
+    It returns what is to be read, later than it was given: the last line is held back. Cells that
+    are separated by blanks get a single one between them. Lines that are not UTF-8, although the
+    beginning was, are read as Windows writes them; with `strict` they are an error.
+
+    pyarrow asks it about rows with another number of cells than the table: comments are left out,
+    others are an error.
     """
 
-    def __init__(self, delimiter: str, *, skip: int = 0, strict: bool = False) -> None:
-        self._delimiter, self._skip, self._strict = delimiter, skip, strict
-        self._nothing = b" \t\r\n" + delimiter.encode()
+    def __init__(
+        self, how: TextFormat, place: str, *, strict: bool = False, first: int = 0
+    ) -> None:
+        self.how, self._strict = how, strict
+        self._check = TextCheck(how.delimiter, place=f"{place}: ", skip=how.skip)
+        self._comments: list[int | None] = []  # to append is safe in threads
+        self._first = first
+        self.hexadecimal = False  # whether a number in the `first` bytes may be
+        self._nothing = b" \t\r\n" + how.delimiter.encode()
         self._held, self._lines, self._ended = b"", 0, False
         self._empty, self._total, self._encoding = 0, "", ""
 
     def __call__(self, part: Any) -> bytes:
+        text = self._rows(bytes(self._check(part)))
+        if self._first > 0:  # pyarrow reads ahead: later bytes may have come or not
+            seen, self._first = text[: self._first], self._first - len(text)
+            self.hexadecimal = self.hexadecimal or b"0x" in seen or b"0X" in seen
+        return text
+
+    def _rows(self, part: bytes) -> bytes:
+        """The lines that are complete now, as they are to be read."""
         if self._ended:  # pyarrow asks again
             return b""
         self._ended = not part
-        text = self._held + bytes(part)
+        text = self._held + part
         full = len(text.rstrip(self._nothing))
         start = max(text.rfind(b"\n", 0, full), text.rfind(b"\r", 0, full)) + 1
         ready, self._held = text[:start], text[start:]
         self._lines += ready.count(b"\n") + ready.count(b"\r") - ready.count(b"\r\n")
-        if not part:
+        if self._ended:
             ready, self._held = ready + self._last_line(full - start), b""
         ready = self._utf8(ready)
-        if self._delimiter != " ":
+        if self.how.delimiter != " ":
             return ready
         single = re.sub(rb"[ \t]+", b" ", ready.replace(b"\r\n", b"\n"))
         return re.sub(rb"(?m)^ +| +$", b"", single)
@@ -139,7 +162,7 @@ class TextLines:
         found = re.compile(rb"\r\n|\n|\r").search(held, full)
         line, below = (held[: found.end()], held[found.end() :]) if found else (held, b"")
         self._empty = sum(1 for row in below.splitlines() if row.strip())
-        if self._lines > self._skip and _is_total(line, self._delimiter):
+        if self._lines > self.how.skip and _is_total(line, self.how.delimiter):
             self._total = line.decode("utf-8", "replace").strip()
             return b""
         return line
@@ -154,9 +177,23 @@ class TextLines:
             return text.decode(self._encoding).encode("utf-8")
         return text
 
+    def odd_row(self, row: Any) -> str:
+        """What pyarrow does with a row of another number of cells."""
+        if not row.text.startswith(COMMENT):
+            return "error"
+        self._comments.append(row.number)
+        return "skip"
+
+    def row(self, line: int) -> int:
+        """The number of a row, by its line as pyarrow counts them without threads."""
+        before = sum(number is not None and number < line for number in self._comments)
+        return line - self.how.skip - before
+
     def remarks(self) -> list[str]:
         """What was left out, in lines for the user."""
-        said = [f"lines that are not UTF-8 read as {self._encoding}"] if self._encoding else []
+        said = [comments_left_out(len(self._comments))] if self._comments else []
+        if self._encoding:
+            said.append(f"lines that are not UTF-8 read as {self._encoding}")
         if self._empty:
             rows = "1 empty row" if self._empty == 1 else f"{self._empty} empty rows"
             said.append(f"{rows} at the end left out")
@@ -174,3 +211,28 @@ def _is_total(line: bytes, delimiter: str) -> bool:
         return False
     first, *others = [cell.strip() for cell in cells if cell.strip() not in MISSING] or [""]
     return bool(TOTAL.fullmatch(first.rstrip(": "))) and all(map(is_marked_number, others))
+
+
+def uneven_row(lines: Any, how: TextFormat) -> str | None:
+    """The first row with another number of cells than there are columns, in words.
+
+    Pre: `lines` begins with the first row.
+    """
+    reader = csv.reader(lines, delimiter=how.delimiter)
+    width, row = len(how.names), 0
+    csv.field_size_limit(MOST_LETTERS)
+    try:
+        for cells in reader:
+            if not cells or (len(cells) != width and cells[0].startswith(COMMENT)):
+                continue
+            row += 1
+            if len(cells) != width:
+                number = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+                return (
+                    f"row {row} (line {how.skip + reader.line_num}) has {number}, and there are "
+                    f"{width} columns; correct the line, or give --delimiter if "
+                    f"{how.delimiter!r} is not the delimiter"
+                )
+    except csv.Error as error:
+        return f"line {how.skip + reader.line_num}: {error}"
+    return None

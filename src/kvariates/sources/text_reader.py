@@ -5,24 +5,27 @@ Where the first rows and the rest do not agree, that is an error: more of them c
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Generator, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kvariates.sources.columns import arrow_fields, listed
 from kvariates.sources.pieces import Piece, Place
-from kvariates.sources.readers import Part, arrow_pieces, one_line_errors
-from kvariates.sources.text_format import HINT, TextFormat
+from kvariates.sources.readers import FileReader, Part, arrow_pieces, one_line_errors
+from kvariates.sources.text_format import HINT, TextFormat, TextOptions
+from kvariates.sources.text_lines import TextPass, uneven_row
 from kvariates.sources.text_numbers import (
     FoundNumbers,
+    cell_remedy,
     find_numbers,
     plain_column,
     said_marks,
 )
-from kvariates.sources.text_rows import TextPass, TextRows, no_number
 from kvariates.sources.text_sniffing import (
     SAMPLE_BYTES,
     DecimalMark,
@@ -34,15 +37,21 @@ from kvariates.sources.text_sniffing import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FIRST_BYTES = 2**22  # of the rows that are looked at before blocks are read
+
 
 @dataclass(eq=False)
-class TextReader(TextRows):
+class TextReader(FileReader):
     """Reads a text table, plain or compressed. `whole`: all of it is kept in memory."""
+
+    text: TextOptions
+    whole: bool = False
+    _last_pass: TextPass | None = field(default=None, init=False)  # `remarks_after` tells of it
 
     @cached_property
     def _sniffed(self) -> TextFormat:
         """How the table is written, by its beginning."""
-        with one_line_errors(self.description), self.stored() as (_, text):
+        with one_line_errors(self.description), self._text("utf-8") as (_, text):
             sample, size = text.read(SAMPLE_BYTES), SAMPLE_BYTES
             while len(sample) == size and not has_enough_lines(sample):
                 size *= 2
@@ -56,8 +65,10 @@ class TextReader(TextRows):
     def _look(self) -> _Look:
         """The first rows, or all of them, read as they themselves show."""
         look = self._first(self._sniffed)
-        later = None if look.format.decimal_shown else _later_decimal(look)
-        if later is not None and later.shown:
+        if look.format.decimal_shown:
+            return look
+        later = _later_decimal(look)
+        if later.shown:
             other = replace(look.format, decimal=later.mark, ambiguous=later.ambiguous)
             again = self._first(other)
             if _numeric(look) <= _numeric(again):
@@ -67,41 +78,36 @@ class TextReader(TextRows):
     def _first(self, how: TextFormat) -> _Look:
         import pyarrow as pa
 
-        step = self.one_pass(how)
-        self._last_pass[:] = [step]
-        with self.rows(step, whole=self.whole) as (_, rows):
+        step = self._last_pass = self._one_pass(how)
+        with self._rows(step) as (_, rows):
             if self.whole:
-                return _Look(how, rows, step.hexadecimal)
+                return _Look(step, rows)
             batch = next(iter(rows), None)
         table = rows.schema.empty_table() if batch is None else pa.Table.from_batches([batch])
-        return _Look(how, table, step.hexadecimal)
+        return _Look(step, table)
 
     @property
-    def format(self) -> TextFormat:
+    def _format(self) -> TextFormat:
         """How the table is written."""
         return self._look.format
-
-    @cached_property
-    def _last_pass(self) -> list[TextPass]:
-        """The last pass over the rows, of which `remarks_after` tells."""
-        return []
 
     @cached_property
     def _columns(self) -> dict[str, _Column]:
         """How the columns are read: as those rows show that have anything in them."""
         import pyarrow as pa
 
-        how, table, _ = self._look
+        how, table = self._format, self._look.table
         if not table.num_rows:
             raise ValueError(f"{self.description}: no rows")
         columns, empty = {}, []
-        for field, values in zip(table.schema, table.columns, strict=True):
+        for column, values in zip(table.schema, table.columns, strict=True):
             found = FoundNumbers(None)
-            if pa.types.is_string(field.type):
+            is_text = pa.types.is_string(column.type)
+            if is_text:
                 found = find_numbers(values, how.decimal, how.missing)
-            columns[field.name] = _Column(field.type, found)
-            if pa.types.is_null(field.type) or (pa.types.is_string(field.type) and found.is_empty):
-                empty.append(field.name)
+            columns[column.name] = _Column(column.type, found)
+            if pa.types.is_null(column.type) or (is_text and found.is_empty):
+                empty.append(column.name)
         if self.whole or not empty:
             return columns
         return columns | self._later_columns(empty)
@@ -110,8 +116,8 @@ class TextReader(TextRows):
         """Columns that have nothing in the first rows. Those without anything are not numbers."""
         import pyarrow as pa
 
-        columns, how = dict[str, _Column](), self.format
-        with self.rows(self.one_pass(how), dict.fromkeys(empty, pa.string())) as (_, batches):
+        columns, how = dict[str, _Column](), self._format
+        with self._rows(self._one_pass(how), dict.fromkeys(empty, pa.string())) as (_, batches):
             for batch in batches:
                 for name in [name for name in empty if name not in columns]:
                     found = find_numbers(batch.column(name), how.decimal, how.missing)
@@ -127,7 +133,7 @@ class TextReader(TextRows):
         import pyarrow as pa
 
         columns = self._columns
-        kinds = [(name, columns[name].kind or pa.float64()) for name in self.format.names]
+        kinds = [(name, columns[name].kind or pa.float64()) for name in self._format.names]
         named = [
             (name, kind)
             for name, kind in kinds
@@ -144,8 +150,8 @@ class TextReader(TextRows):
         """How the table is read, in lines for the user."""
         import pyarrow as pa
 
-        words = self.format.words()
-        true = [field.name for field in self._schema if pa.types.is_boolean(field.type)]
+        words = self._format.words()
+        true = [column.name for column in self._schema if pa.types.is_boolean(column.type)]
         said = [f"truth values read as 0 and 1 in {listed(true)}"] if true else []
         found = {name: column.found for name, column in self._columns.items()}
         return [*([words] if words else []), *said, *said_marks(found)]
@@ -153,7 +159,7 @@ class TextReader(TextRows):
     @property
     def remarks_after(self) -> list[str]:
         """What the last pass left out, in lines for the user."""
-        return [line for last in self._last_pass for line in last.remarks()]
+        return [] if self._last_pass is None else self._last_pass.remarks()
 
     @property
     def doubtful(self) -> dict[str, str]:
@@ -171,11 +177,10 @@ class TextReader(TextRows):
             yield from arrow_pieces(table.to_batches(max_chunksize=rows), self.description)
             return
         kinds = {name: self._columns[name].kind for name in wanted}
-        types = {name: _read_as(kind, self._look.hexadecimal) for name, kind in kinds.items()}
+        types = {name: _read_as(kind, self._look.step.hexadecimal) for name, kind in kinds.items()}
         marked = [name for name, kind in kinds.items() if kind is None]
-        step = self.one_pass(self.format)
-        self._last_pass[:] = [step]
-        with self.rows(step, types) as (file, batches):
+        step = self._last_pass = self._one_pass(self._format)
+        with self._rows(step, types) as (file, batches):
             if marked:
                 batches = self._without_marks(batches, marked)
             yield from arrow_pieces(batches, self.description, file.tell)
@@ -198,14 +203,14 @@ class TextReader(TextRows):
         import pyarrow as pa
 
         types = dict.fromkeys(names, pa.string())
-        with self.rows(self.one_pass(self.format), types) as (_, batches):
+        with self._rows(self._one_pass(self._format), types) as (_, batches):
             yield from batches
 
     def originals(self, names: list[str], *, identifiers: bool) -> dict[str, Any]:
         """These columns, as plain numbers where these lose nothing, or else as text."""
-        how = self.format
+        how = self._format
         decimal = None if identifiers else how.decimal
-        numeric = {field.name for field in arrow_fields(self._schema) if field.numeric}
+        numeric = {column.name for column in self.parts[0].fields if column.numeric}
         changed = [name for name in names if name in numeric or not self.whole]
         found = super().originals(changed, identifiers=identifiers) if changed else {}
         made = {name: plain_column(found[name], decimal, how.missing) for name in changed}
@@ -219,7 +224,7 @@ class TextReader(TextRows):
         for batch in batches:
             for name in marked:
                 at = batch.schema.get_field_index(name)
-                column = find_numbers(batch.column(at), self.format.decimal, self.format.missing)
+                column = find_numbers(batch.column(at), self._format.decimal, self._format.missing)
                 if column.bad >= 0:
                     where = Place(self.description, first).row(column.bad, name)
                     cell = batch.column(at)[column.bad].as_py()
@@ -239,27 +244,107 @@ class TextReader(TextRows):
             first += batch.num_rows
             yield batch
 
+    def _one_pass(self, how: TextFormat) -> TextPass:
+        """What is done with the text in a pass over it."""
+        strict = self.text.encoding is not None
+        return TextPass(how, self.description, strict=strict, first=FIRST_BYTES)
+
+    @contextmanager
+    def _text(self, encoding: str) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
+        """The file, and its text without compression, from this encoding to UTF-8."""
+        import pyarrow as pa
+
+        stored = pa.BufferReader(self.file.data) if self.whole else self.file.arrow(stored=True)
+        with stored as file:
+            text = file
+            if self.file.gzipped and not self.whole:
+                text = pa.CompressedInputStream(file, "gzip")
+            if encoding != "utf-8":
+                text = pa.transcoding_input_stream(text, encoding, "utf-8")
+            yield file, text
+
+    @contextmanager
+    def _rows(
+        self, step: TextPass, types: dict[str, Any] | None = None
+    ) -> Iterator[tuple[pa.NativeFile, Any]]:
+        """The file, and its rows: in batches, or, for all columns of `whole`, as one table.
+
+        With `types`, these columns are read, otherwise all, in types that fit what they hold.
+        """
+        import pyarrow as pa
+        from pyarrow import csv
+
+        how, whole = step.how, self.whole and types is None
+        columns = {} if types is None else {"column_types": types, "include_columns": list(types)}
+        options = {
+            # Messages have row numbers only without threads; a stream is read by one thread anyway.
+            "read_options": csv.ReadOptions(
+                column_names=list(how.names), skip_rows=how.skip, use_threads=whole,
+                block_size=max(FIRST_BYTES, 64 * len(how.names) if self.whole else 0),
+            ),
+            "parse_options": csv.ParseOptions(
+                delimiter=how.delimiter, invalid_row_handler=step.odd_row,
+                newlines_in_values=not whole or b'"' in self.file.data,
+            ),
+            "convert_options": csv.ConvertOptions(
+                null_values=sorted(how.missing), decimal_point=how.decimal, **columns
+            ),
+        }  # fmt: skip
+        with self._errors(step), self._text(how.encoding) as (file, text):
+            stream = pa.lib.TransformInputStream(text, step)
+            yield file, (csv.read_csv if whole else csv.open_csv)(stream, **options)
+
+    @contextmanager
+    def _errors(self, step: TextPass) -> Iterator[None]:
+        import pyarrow as pa
+
+        with one_line_errors(self.description):
+            try:
+                yield
+            except pa.ArrowInvalid as error:
+                raise ValueError(self._in_words(str(error), step)) from error
+            except UnicodeDecodeError as error:
+                bad = error.object[error.start : error.start + 1].hex()
+                raise ValueError(
+                    f"{self.description}: is not in the encoding {step.how.encoding}: "
+                    f"byte 0x{bad}; give the right one (--encoding)"
+                ) from None
+
+    def _in_words(self, message: str, step: TextPass) -> str:
+        """A message of pyarrow, with the column's name and the row as `Place` counts it.
+
+        pyarrow counts columns from 0, and lines from 1 with those that are skipped, and comments.
+        """
+        how = step.how
+        if found := re.match(r"In CSV column #(\d+): Row #(\d+): .* value '(.*)'", message):
+            row, column = step.row(int(found[2])), how.names[int(found[1])]
+            return no_number(Place(self.description).row(row - 1, column), found[3])
+        with self._text(how.encoding) as (_, text):
+            lines = io.TextIOWrapper(text, "utf-8", "replace", newline="")
+            uneven = uneven_row(islice(lines, how.skip, None), how)
+        return f"{self.description}: {uneven}" if uneven else message
+
 
 class _Look(NamedTuple):
-    """Rows of a text table, how it is written, and whether hexadecimal numbers may be in them."""
+    """Rows of a text table, and the pass that read them."""
 
-    format: TextFormat
+    step: TextPass
     table: pa.Table
-    hexadecimal: bool
+
+    @property
+    def format(self) -> TextFormat:
+        return self.step.how
 
 
-@dataclass(frozen=True, eq=False)
-class _Column:
-    """A column of a text table: its type, and its numbers if it is text.
-
-    `kind` is its type, None for text that holds numbers.
-    """
+class _Column(NamedTuple):
+    """A column of a text table: its type, and its numbers if it is text."""
 
     type: Any
     found: FoundNumbers
 
     @property
     def kind(self) -> Any:
+        """Its type, None for text that holds numbers."""
         return self.type if self.found.numbers is None else None
 
 
@@ -279,11 +364,10 @@ def _numeric(look: _Look) -> set[int]:
     """The columns of numbers, also of numbers with marks."""
     import pyarrow as pa
 
-    how, table, _ = look
-    columns = zip(table.schema, table.columns, strict=True)
+    how, columns = look.format, zip(look.table.schema.types, look.table.columns, strict=True)
     return {
-        i for i, (field, column) in enumerate(columns)
-        if not pa.types.is_string(field.type)
+        i for i, (kind, column) in enumerate(columns)
+        if not pa.types.is_string(kind)
         or find_numbers(column, how.decimal, how.missing).numbers is not None
     }  # fmt: skip
 
@@ -306,3 +390,11 @@ def _read_as(kind: Any, hexadecimal: bool) -> Any:
         return pa.string()
     as_found = pa.types.is_boolean(kind) or (hexadecimal and pa.types.is_integer(kind))
     return kind if as_found else pa.float64()
+
+
+def no_number(where: str, cell: str, currencies: str = "") -> str:
+    """That a cell is no number, although those before it are, and what to do."""
+    if currencies:
+        return f"{where}: {cell!r} has another currency than the cells before it ({currencies})"
+    remedy = f"{cell_remedy((cell,))}; --no-stream looks at all rows to find out how they are read"
+    return f"{where}: {cell!r} is not a number{remedy}"
