@@ -26,8 +26,8 @@ cli.reading: ReadRequest
 cli.saved_model: load_model
 cli: main_of_command=main
 compat: CallbackSupportMixin FitCallbacks torn_down_after
-dask.clients: threads_of_task
 dask.partitions: moves TOLERATED
+dask.transport: threads_of_task
 data.assigners: FarRows InMemoryAssigner Labelled SCANS squared_moves upper_bounds
 data.block_data: BlockAssigner BlockData read_weights
 data.blocks: Block CountedBlocks SourceBlocks take_rows

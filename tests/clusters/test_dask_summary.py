@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from api import SYNOPSES, Rows
+from api import SYNOPSES, Rows, objective_for
 from dask import array as da
 
 from kvariates import StreamingKMeans
@@ -77,3 +77,14 @@ def test_few_rows_are_kept_as_they_are(client, many):
     summary.fit(da.from_array(many[:600], chunks=(100, 4)))
     np.testing.assert_array_equal(summary.synopses_, many[:600])
     np.testing.assert_array_equal(summary.synopsis_weights_, np.ones(600))
+
+
+def test_a_summary_of_directions_is_that_of_rows_of_length_one(client, many):
+    X, weight = da.from_array(many, chunks=(1500, 4)), np.arange(20_000.0)
+    unit = da.from_array(objective_for("cosine", None, None, None).rows(many).X, chunks=(1500, 4))
+    options = {"n_synopses": 500, "n_clusters": 3, "random_state": 7, "client": client}
+    found = StreamingSummary(metric="cosine", **options).fit(X, sample_weight=weight)
+    other = StreamingSummary(**options).fit(unit, sample_weight=weight)
+    np.testing.assert_array_equal(found.synopses_, other.synopses_)
+    np.testing.assert_array_equal(found.synopsis_weights_, other.synopsis_weights_)
+    np.testing.assert_allclose(np.linalg.norm(found.synopses_, axis=1), 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,6 @@ from dask import array as da
 from dask import compute
 from dask.delayed import delayed
 
-from kvariates.dask.clients import HasClient, IterationMarks, client_for, limited_threads
 from kvariates.dask.partitions import (
     blocks_of,
     hold_partitions,
@@ -19,7 +19,13 @@ from kvariates.dask.partitions import (
     is_frame,
     whole_rows,
 )
-from kvariates.dask.transport import DaskTransport
+from kvariates.dask.transport import (
+    DaskTransport,
+    HasClient,
+    IterationMarks,
+    client_for,
+    limited_threads,
+)
 from kvariates.data.exact_sums import to_float
 from kvariates.data.rows import Floats, Labels
 from kvariates.estimators.cluster_kmeans import ClusterKMeans, HeldRows, engine
@@ -30,6 +36,7 @@ LABEL = "label"  # the name of a Series of labels
 
 
 @engine
+@dataclass(eq=False, repr=False)
 class KMeans(HasClient, ClusterKMeans):
     """k-means on a Dask cluster.
 
@@ -66,14 +73,13 @@ class KMeans(HasClient, ClusterKMeans):
     ((10000,), True)
     """
 
+    _: KW_ONLY
+    client: Any = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ClusterKMeans._parameter_constraints,
         "client": "no_validation",  # type: ignore[dict-item]
     }
-
-    def __init__(self, n_clusters: int = 8, *, client: Any = None, **others: Any) -> None:
-        super().__init__(n_clusters, **others)
-        self.client = client
 
     @contextmanager
     def _held(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -11,18 +11,21 @@ from dask.delayed import delayed
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kvariates.dask.clients import HasClient, client_for, limited_threads
 from kvariates.dask.partitions import blocks_of
+from kvariates.dask.transport import HasClient, client_for, limited_threads
 from kvariates.data.rows import Rows
 from kvariates.estimators import validation
-from kvariates.estimators.partitions import checked_block, checked_weight
+from kvariates.estimators.names import KMeansMetric, RandomState
+from kvariates.estimators.partitions import checked_block, checked_weight, in_coordinates
 from kvariates.estimators.saving import SavedModel
+from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
 from kvariates.summaries.merge_reduce import FAN_IN, LARGER, SYNOPSES
 from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 from kvariates.tables import documented
 
 
-@documented(SYNOPSES=SYNOPSES)
+@documented(SYNOPSES=SYNOPSES, OBJECTIVES=OBJECTIVES)
+@dataclass(eq=False, repr=False)
 class StreamingSummary(HasClient, SavedModel, BaseEstimator):
     """Weighted points that stand for the rows of a Dask collection.
 
@@ -39,6 +42,10 @@ class StreamingSummary(HasClient, SavedModel, BaseEstimator):
         How rows are summarized.
 
         <list of SYNOPSES>
+    metric : {<names of OBJECTIVES>}, default="euclidean"
+        The distance between a row and a centre, as of the fit that the points are for.
+
+        <list of OBJECTIVES>
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from.
     client : distributed.Client or None, default=None
@@ -47,6 +54,7 @@ class StreamingSummary(HasClient, SavedModel, BaseEstimator):
     Attributes
     ----------
     synopses_ : ndarray of shape (n, n_features)
+        With metric="cosine" they have length one.
     synopsis_weights_ : ndarray of shape (n,)
         They add up to the weight of all rows.
     n_rows_seen_ : int
@@ -66,28 +74,22 @@ class StreamingSummary(HasClient, SavedModel, BaseEstimator):
     >>> model = model.partial_fit(summary.synopses_, sample_weight=summary.synopsis_weights_)
     """
 
+    n_synopses: int = 20_000
+    n_clusters: int = 8
+    _: KW_ONLY
+    synopsis: str = "coreset"
+    metric: KMeansMetric = "euclidean"
+    random_state: RandomState = None
+    client: Any = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_synopses": [Interval(Integral, 4, None, closed="left")],
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_clusters": validation.COUNT,
         "synopsis": [StrOptions(SYNOPSES.keys())],
+        "metric": [StrOptions(OBJECTIVES.keys())],
         "random_state": ["random_state", np.random.Generator],
         "client": "no_validation",  # type: ignore[dict-item]
     }
-
-    def __init__(
-        self,
-        n_synopses: int = 20_000,
-        n_clusters: int = 8,
-        *,
-        synopsis: str = "coreset",
-        random_state: Any = None,
-        client: Any = None,
-    ) -> None:
-        self.n_synopses = n_synopses
-        self.n_clusters = n_clusters
-        self.synopsis = synopsis
-        self.random_state = random_state
-        self.client = client
 
     @validation.all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
@@ -99,8 +101,9 @@ class StreamingSummary(HasClient, SavedModel, BaseEstimator):
         between = self.synopsis, SummaryOptions(LARGER * size, k)
         seed = validation.generator(self.random_state).integers(2**32, size=8).tolist()
         leaf, node = delayed(_summarized, pure=False), delayed(_joined, pure=False)
+        objective = objective_for(self.metric, None, None, None)
         parts = [
-            leaf(block, weight, i, *between, [*seed, 0, i])
+            leaf(block, weight, i, objective, *between, [*seed, 0, i])
             for i, (block, weight) in enumerate(zip(blocks.rows, weights, strict=True))
         ]
         level = 1
@@ -130,13 +133,15 @@ class CountedPoints:
 
 
 def _summarized(
-    block: Any, weight: Any, number: int, synopsis: str, options: SummaryOptions, seed: list[int]
-) -> CountedPoints:
+    block: Any, weight: Any, number: int, objective: Objective, synopsis: str,
+    options: SummaryOptions, seed: list[int],
+) -> CountedPoints:  # fmt: skip
     """Summarize one partition."""
     where = f"partition {number}"
     X = checked_block(block, where)
-    rows = WeightedPoints.of(X, checked_weight(weight, X, where))
     Rows.of(X).check_squares()
+    X = in_coordinates(X, objective, where)
+    rows = WeightedPoints.of(X, checked_weight(weight, X, where))
     return CountedPoints(X.shape[0], _reduced(rows, synopsis, options, seed))
 
 

@@ -8,13 +8,12 @@ asked: five methods and a transport.
 from __future__ import annotations
 
 import copy
-import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -63,6 +62,7 @@ class CalledBack(Watch):
 
 
 @documented(PEER_SEEDINGS=PEER_SEEDINGS, OBJECTIVES=OBJECTIVES)
+@dataclass(eq=False, repr=False)
 class ClusterKMeans(CallbackSupportMixin, FittedCenters, ABC):
     """k-means over the partitions of a cluster.
 
@@ -111,37 +111,26 @@ default="k-means++"
         When X has column names that are all strings.
     """
 
+    n_clusters: int = 8
+    _: KW_ONLY
+    init: PeerInit | GivenCenters = "k-means++"
+    n_init: int | Auto = "auto"
+    max_iter: int = 300
+    tol: float = 1e-4
+    metric: KMeansMetric = "euclidean"
+    random_state: RandomState = None
+    verbose: int = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_clusters": validation.COUNT,
         "init": [StrOptions(PEER_SEEDINGS.keys()), "array-like"],
-        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [StrOptions({"auto"}), *validation.COUNT],
+        "max_iter": validation.COUNT,
         "tol": [Interval(Real, 0, None, closed="left")],
         "metric": [StrOptions(OBJECTIVES.keys())],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        init: PeerInit | GivenCenters = "k-means++",
-        n_init: int | Auto = "auto",
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        metric: KMeansMetric = "euclidean",
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.metric = metric
-        self.random_state = random_state
-        self.verbose = verbose
 
     # -- what an engine says -----------------------------------------------------------------------
 
@@ -267,16 +256,7 @@ default="k-means++"
 
 
 def engine(cls: E) -> E:
-    """Give an engine's KMeans the parameters and the documentation of `ClusterKMeans`.
-
-    Its own ``__init__`` names only its own parameters, and passes the others on. Its docstring has
-    the lines ``<parameters>`` and ``<attributes>``.
-    """
-    shared = inspect.signature(ClusterKMeans.__init__).parameters
-    own = inspect.signature(cls.__init__).parameters
-    mine = [p for p in own.values() if p.name not in shared and p.kind == p.KEYWORD_ONLY]
-    signature = inspect.Signature([*shared.values(), *mine], return_annotation=None)
-    cls.__init__.__signature__ = signature  # type: ignore[attr-defined]
+    """Put the documentation of `ClusterKMeans` where the engine has <parameters>, <attributes>."""
     _, _, rest = (ClusterKMeans.__doc__ or "").partition("    Parameters\n    ----------\n")
     parameters, _, attributes = rest.partition("    Attributes\n    ----------\n")
     text = (cls.__doc__ or "").replace("    <parameters>\n", parameters.rstrip() + "\n")

@@ -55,7 +55,7 @@ class Partition:
             if X.shape[0]:
                 Rows.of(X).check_squares()
             return cls(
-                _in_coordinates(X, objective, where),
+                in_coordinates(X, objective, where),
                 checked_weight(weight, X, where), names_of(block),
             )  # fmt: skip
         except (ValueError, TypeError) as error:
@@ -228,7 +228,7 @@ def _listed(names: tuple[str, ...] | None) -> str:
     return str(names if names is None else list(names))
 
 
-def _in_coordinates(X: Any, objective: Objective, where: str) -> Any:
+def in_coordinates(X: Any, objective: Objective, where: str) -> Any:
     """ValueError in one line, for rows that have no direction."""
     try:
         return objective.rows(X).X if X.shape[0] else X

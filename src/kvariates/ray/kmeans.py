@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -21,6 +22,7 @@ from scipy import sparse
 from kvariates.data.exact_sums import to_float
 from kvariates.estimators.cluster_kmeans import ClusterKMeans, HeldRows, engine
 from kvariates.estimators.partitions import ClusterPlan, FittedModel, Partition
+from kvariates.estimators.validation import COUNT
 from kvariates.objectives.objective import Objective
 from kvariates.peers.questions import Envelope
 from kvariates.peers.transport import Reply, reply_of
@@ -36,6 +38,7 @@ ACCEPTED = (
 
 
 @engine
+@dataclass(eq=False, repr=False)
 class KMeans(ClusterKMeans):
     """k-means on a Ray cluster.
 
@@ -58,14 +61,13 @@ class KMeans(ClusterKMeans):
     <attributes>
     """
 
+    _: KW_ONLY
+    n_workers: int | None = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ClusterKMeans._parameter_constraints,
-        "n_workers": [*ClusterKMeans._parameter_constraints["n_clusters"], None],
+        "n_workers": [*COUNT, None],
     }
-
-    def __init__(self, n_clusters: int = 8, *, n_workers: int | None = None, **others: Any) -> None:
-        super().__init__(n_clusters, **others)
-        self.n_workers = n_workers
 
     @contextmanager
     def _held(
