@@ -21,11 +21,9 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvariates.data.assigners import FarRows, InMemoryAssigner, Labelled
 from kvariates.data.blocks import (
-    AssignedBlock,
     Block,
     BlockTotals,
     RowBlocks,
@@ -44,26 +42,13 @@ AT_ONCE = 2**20  # rows whose weights are added up at once
 
 @dataclass(frozen=True, eq=False)
 class BlockData:
-    """All rows of the blocks, by their numbers.
-
-    Attributes
-    ----------
-    blocks : RowBlocks
-    totals : BlockTotals
-    weight : ndarray of shape (n,) or None
-        Of all rows, for `costs`; see `read_weights`.
-    summary : HostData or None
-        Weighted points that a fit starts from. None: the rows can be asked in rounds.
-    keep_costs : bool
-        Whether the cost is measured in the same pass as the assignment; otherwise in a pass of its
-        own, if it is read.
-    """
+    """All rows of the blocks, by their numbers."""
 
     blocks: RowBlocks
     totals: BlockTotals
-    weight: F64 | None = None
-    summary: HostData | None = None
-    keep_costs: bool = False
+    weight: F64 | None = None  # of all rows, for `costs`; see `read_weights`
+    summary: HostData | None = None  # that a fit starts from; None: rows can be asked in rounds
+    keep_costs: bool = False  # measure the cost while assigning, not in a pass of its own
 
     @property
     def n(self) -> int:
@@ -152,8 +137,13 @@ class BlockAssigner:
     def labelled(self, centers: F64) -> Labelled:
         """One pass; labels stay with the blocks."""
         counts = np.zeros(len(centers), dtype=np.int64)
-        inertia = joint_cost(_counted(assign_blocks(self._blocks, centers), counts))
-        return Labelled(inertia, counts)
+
+        def parts() -> Iterator[tuple[F64, F64 | None]]:
+            for part in assign_blocks(self._blocks, centers):
+                counts[:] += np.bincount(part.labels, minlength=len(centers))
+                yield part.cost, part.weight
+
+        return Labelled(joint_cost(parts()), counts)
 
     def _in_memory(self, block: Block) -> InMemoryAssigner:
         return InMemoryAssigner(block.rows, block.weight, self._k, "lloyd", self.scale)
@@ -164,37 +154,16 @@ class BlockAssigner:
         return sum(exact_total(part.cost, part.weight) for part in parts)
 
 
-class BlockCosts:
-    """The costs of n rows in blocks (see `Costs`)."""
-
-    quantized = False
+class BlockCosts(RowCosts):
+    """The costs of n rows in blocks: kept costs, without the rows. Sums and draws need no more."""
 
     def __init__(self, blocks: RowBlocks, n: int, weight: F64 | None) -> None:
+        cost = np.full(n, np.inf)
+        super().__init__(_stand_in(cost), weight, cost)
         self._blocks = blocks
-        cost, nearest = np.full(n, np.inf), np.full(n, -1, dtype=np.int32)
-        self._kept = RowCosts(_stand_in(cost), weight, cost, nearest)
-        self._exponent: int | None = None
-
-    @property
-    def weighted(self) -> bool:
-        return self._kept.weighted
-
-    @property
-    def cost(self) -> F64:
-        return self._kept.cost
 
     def quantize(self) -> None:
         """Do nothing: there is no room for a copy of the rows."""
-
-    def largest(self) -> float:
-        return self._kept.largest()
-
-    def set_exponent(self, exponent: int) -> None:
-        self._exponent = exponent
-        self._kept.set_exponent(exponent)
-
-    def total(self) -> int:
-        return self._kept.total()
 
     def lower(self, centers: F64, first: int, limit: F64 | None) -> None:
         for costs in self._of_blocks():
@@ -203,7 +172,6 @@ class BlockCosts:
 
     def gain_bounds(self, candidates: F64, limit: F64 | None) -> F64:
         """Bounds that leave all to exact gains, which a pass computes as fast as bounds."""
-        assert self._exponent is not None  # noqa: S101
         most = np.nextafter(unscaled(self.total(), self._exponent), np.inf)
         return np.tile([0.0, most], (len(candidates), 1))
 
@@ -216,26 +184,19 @@ class BlockCosts:
 
     def propose(self, goal: int, pending: F64, first: int) -> Proposal:
         row = int(self.rows_at([goal])[0])
-        bound = float(self._kept.cost[row])
+        bound = float(self.cost[row])
         if len(pending):
             taken = take_rows(self._blocks, np.array([row]))
             self._part(taken, row).lower(pending, first, None)
             self._add_up()
-        return Proposal(row, bound, float(self._kept.cost[row]))
-
-    def rows_at(self, goals: list[int]) -> I64:
-        return self._kept.rows_at(goals)
+        return Proposal(row, bound, float(self.cost[row]))
 
     def masses(self, k: int, exponent: int) -> list[int]:
-        cost = self._kept.cost
-        firsts = range(0, len(cost), AT_ONCE)
+        firsts = range(0, len(self.cost), AT_ONCE)
         parts = [
-            self._part(_stand_in(cost[i : i + AT_ONCE]), i).masses(k, exponent) for i in firsts
+            self._part(_stand_in(self.cost[i : i + AT_ONCE]), i).masses(k, exponent) for i in firsts
         ]
         return [sum(masses) for masses in zip(*parts, strict=True)]
-
-    def by_weight(self) -> RowCosts:
-        return self._kept.by_weight()
 
     def _of_blocks(self, exponent: int | None = None) -> Iterator[RowCosts]:
         """The costs of the rows of each block, in this unit: one pass."""
@@ -247,19 +208,18 @@ class BlockCosts:
 
     def _part(self, rows: Rows, first: int) -> RowCosts:
         """A view of the kept costs, for rows from number `first` on."""
-        part, kept = slice(first, first + rows.n), self._kept
-        weight = None if kept.weight is None else kept.weight[part]
-        return RowCosts(rows, weight, kept.cost[part], kept.nearest[part])
+        part = slice(first, first + rows.n)
+        weight = None if self.weight is None else self.weight[part]
+        return RowCosts(rows, weight, self.cost[part], self.nearest[part])
 
     def _add_up(self) -> None:
         """Add up the kept costs again, if the unit is known."""
-        if self._exponent is not None:
-            self._kept.set_exponent(self._exponent)
+        if self._sums is not None:
+            self.set_exponent(self._exponent)
 
 
 # Rows that are read a part at a time, in memory all at once: what a peer holds.
 PartedData = HostData | BlockData
-CostsOfRows = RowCosts | BlockCosts
 
 
 def _stand_in(cost: F64) -> Rows:
@@ -272,12 +232,3 @@ def read_weights(blocks: RowBlocks) -> F64 | None:
     # Copies, because a view of a block would keep it in memory.
     parts = [block.weight.copy() for block in blocks if block.weight is not None]
     return np.concatenate(parts) if parts else None
-
-
-def _counted(
-    parts: Iterator[AssignedBlock], counts: NDArray[np.int64]
-) -> Iterator[tuple[F64, F64 | None]]:
-    """The costs and weights of all parts. Adds the rows of each cluster to `counts`."""
-    for part in parts:
-        counts += np.bincount(part.labels, minlength=len(counts))
-        yield part.cost, part.weight

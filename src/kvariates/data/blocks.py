@@ -30,24 +30,12 @@ from kvariates.numerics.draws import I64
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive rows of a source.
+    """Consecutive rows of a source."""
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        Finite; C order or sorted CSR.
-    weight : ndarray of shape (n,), float64, or None
-        None: all weights are one.
-    first : int
-        How many rows come before these in the blocks.
-    numbers : ndarray of shape (n,), int64, or None
-        The number of each row in the source, of which rows may have been left out. None: `first`
-        and those after it.
-    """
-
-    X: Any
-    weight: F64 | None
-    first: int
+    X: Any  # dense in C order, or sorted CSR; float32 or float64, finite
+    weight: F64 | None  # None: all weights are one
+    first: int  # how many rows come before these in the blocks
+    # Of each row in the source, which may have rows that were left out. None: `first` and on.
     numbers: I64 | None = None
 
     @property
@@ -157,27 +145,14 @@ def assign_blocks(
 
 @dataclass(frozen=True, eq=False)
 class BlockTotals:
-    """What one pass tells about all rows.
-
-    Attributes
-    ----------
-    n, d : int
-    dtype : float32 or float64
-        Of the rows.
-    scale : SumScale
-        Of exact sums of the weighted rows.
-    sums : ExactSums
-        Of the columns, without weights.
-    digits_lost : bool
-        Whether these sums have lost digits, because values differ too much.
-    """
+    """What one pass tells about all rows."""
 
     n: int
     d: int
     dtype: np.dtype[Any]
-    scale: SumScale
-    sums: ExactSums
-    digits_lost: bool
+    scale: SumScale  # of exact sums of the weighted rows
+    sums: ExactSums  # of the columns, without weights
+    digits_lost: bool  # by these sums, because values differ too much
 
     @classmethod
     def of(cls, block: Block) -> BlockTotals:

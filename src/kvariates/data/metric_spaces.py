@@ -78,21 +78,6 @@ class MedoidSearchResult:
     local_optimum: bool  # no swap with any candidate lowers the cost
 
 
-@dataclass(frozen=True)
-class EagerOptions:
-    """The best swap of `block` candidates is made if it saves more than `tol` times the cost.
-
-    Each of `restarts` restarts replaces `replaced` medoids at random, by `seed`.
-    """
-
-    block: int
-    tol: float
-    max_swaps: int
-    restarts: int
-    replaced: int
-    seed: int
-
-
 class DistanceRows(ABC):
     """A `MetricSpace` that computes rows of distances."""
 
@@ -235,16 +220,19 @@ class DistanceMatrix(DistanceRows):
         return int(rows * rows * self.n)
 
     def eager_swaps(
-        self, medoids: Ints, points: Ints, weight: F64 | None, order: Ints, options: EagerOptions
-    ) -> MedoidSearchResult:
+        self, medoids: Ints, points: Ints, weight: F64 | None, order: Ints, *, block: int,
+        tol: float, max_swaps: int, restarts: int, replaced: int, seed: int,
+    ) -> MedoidSearchResult:  # fmt: skip
         """Swap medoids for candidates, in the given order, until no swap lowers the cost.
 
-        `points[i]` is the candidate that measured point i is.
+        `points[i]` is the candidate that measured point i is. The best swap of `block` candidates
+        is made if it saves more than `tol` times the cost. Each restart replaces `replaced` medoids
+        at random.
         """
-        medoids, near, o = medoids.copy(), TwoNearest.empty(self.n, self.dtype), options
+        medoids, near = medoids.copy(), TwoNearest.empty(self.n, self.dtype)
         n_swaps, cost, local_optimum = _native.eager_swaps(
-            self.D, medoids, *near, weight, order, o.block, o.tol, o.max_swaps,
-            o.restarts, o.replaced, o.seed, points,
+            self.D, medoids, *near, weight, order, block, tol, max_swaps, restarts, replaced, seed,
+            points,
         )  # fmt: skip
         return MedoidSearchResult(medoids, near, cost, n_swaps, local_optimum)
 

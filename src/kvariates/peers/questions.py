@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.assigners import DataAssigner
-from kvariates.data.block_data import CostsOfRows, PartedData
+from kvariates.data.block_data import PartedData
 from kvariates.data.cluster_sums import SumsByLabel, SumScale
 from kvariates.data.exact_sums import exact_total, to_float
-from kvariates.data.row_costs import Costs
+from kvariates.data.row_costs import RowCosts
 from kvariates.data.rows import F64
 
 Answer = dict[str, Any]
@@ -44,17 +44,17 @@ class PeerState:
     data: PartedData
     seed: tuple[int, ...]
     position: int = 0  # questions so far that keep something
-    costs: CostsOfRows | None = None
-    by_weight: Costs | None = None
+    costs: RowCosts | None = None
+    by_weight: RowCosts | None = None
     assigner: DataAssigner | None = None
     assigner_for: tuple[int, SumScale] | None = None  # the number of centres, and the scale
 
-    def seeding_costs(self) -> CostsOfRows:
+    def seeding_costs(self) -> RowCosts:
         if self.costs is None:
             raise ValueError("no seeding has begun; ask 'begin_costs' first")
         return self.costs
 
-    def costs_for(self, exponent: int | None) -> Costs:
+    def costs_for(self, exponent: int | None) -> RowCosts:
         """The costs of the seeding; with an exponent, the weights in its unit instead."""
         costs = self.seeding_costs()
         if exponent is None:

@@ -229,11 +229,12 @@ def search(
         and isinstance(proposals, AllCandidates)
         and isinstance(choose, Improving)
     ):
-        options = metric_spaces.EagerOptions(
-            proposals.block, choose.tol, how.max_swaps, how.restarts, n_replaced(len(medoids)),
+        return space.eager_swaps(
+            medoids, problem.points, problem.weight, proposals.order, block=proposals.block,
+            tol=choose.tol, max_swaps=how.max_swaps, restarts=how.restarts,
+            replaced=n_replaced(len(medoids)),
             seed=int(rng.integers(2**63)) if how.restarts else 0,
         )  # fmt: skip
-        return space.eager_swaps(medoids, problem.points, problem.weight, proposals.order, options)
     best = swap_medoids(MedoidState.of(problem, medoids), how)
     swaps = best.n_swaps
     for _ in range(how.restarts):
