@@ -97,7 +97,7 @@ class ShardData:
         return LabellingShards([shard.assigner(k, scan) for shard in self.shards], self)
 
     def costs(self):
-        return ShardedCosts([shard.costs() for shard in self.shards], self.starts, self.map)
+        return LocalCosts([shard.costs() for shard in self.shards], self.starts, self.map)
 
 
 class LabellingShards(ShardedAssigner):
@@ -116,3 +116,27 @@ class LabellingShards(ShardedAssigner):
             for shard, each in pairs
         )
         return Labelled(to_float(total), np.bincount(labels, minlength=len(centers)), labels)
+
+
+class LocalCosts(ShardedCosts):
+    """The costs of the shards of this process."""
+
+    @property
+    def weighted(self):
+        return any(shard.weighted for shard in self._shards)
+
+    @property
+    def quantized(self):
+        return all(shard.quantized for shard in self._shards)
+
+    def quantize(self):
+        for shard in self._shards:
+            shard.quantize()
+
+    def set_exponent(self, exponent):
+        self._totals = None
+        for shard in self._shards:
+            shard.set_exponent(exponent)
+
+    def by_weight(self):
+        return LocalCosts([shard.by_weight() for shard in self._shards], self.starts, self._map)

@@ -178,7 +178,7 @@ class RowCosts:
 
 
 class ShardedCosts:
-    """The costs of several shards as one.
+    """The costs of several shards as one; a subclass chooses their units.
 
     `map` applies a function to each shard and returns the answers in the order of the shards, as
     the built-in does; the shards may compute at the same time and finish in any order.
@@ -201,23 +201,8 @@ class ShardedCosts:
         found: list[Answer] = list(self._map(ask, [self._shards[number]]))
         return found[0]
 
-    @property
-    def weighted(self) -> bool:
-        return any(self._ask(lambda shard: shard.weighted))
-
-    @property
-    def quantized(self) -> bool:
-        return all(self._ask(lambda shard: shard.quantized))
-
-    def quantize(self) -> None:
-        self._ask(lambda shard: shard.quantize())
-
     def largest(self) -> float:
         return max(self._ask(lambda shard: shard.largest()))
-
-    def set_exponent(self, exponent: int) -> None:
-        self._totals = None
-        self._ask(lambda shard: shard.set_exponent(exponent))
 
     def total(self) -> int:
         return sum(self._known_totals())
@@ -268,9 +253,6 @@ class ShardedCosts:
     def masses(self, k: int, exponent: int) -> list[int]:
         parts = self._ask(lambda shard: shard.masses(k, exponent))
         return [sum(masses) for masses in zip(*parts, strict=True)]
-
-    def by_weight(self) -> ShardedCosts:
-        return ShardedCosts(self._ask(lambda shard: shard.by_weight()), self.starts, self._map)
 
 
 def _rows_at(shard: Costs, goals: list[int]) -> I64:

@@ -91,7 +91,7 @@ def confirm(problem: SeedingProblem, search: Search, every_row: bool) -> Confirm
         again = Search.of(half, options)
         if again.k is None or again.k > k:
             return Confirmation(f"half of the rows, searched alone, {_found(again)}")
-        from_all = problem.needed_lloyd(half.host, found.centers[large])
+        from_all = problem.lloyd(half.data, found.centers[large])
         best = min(again.found[k - 1], from_all, key=lambda solution: solution.inertia)
         centers.append(best.centers.astype(np.float64))
     both = rows.subset(np.flatnonzero(part < 2))
@@ -127,7 +127,7 @@ def _uneven(values: F64) -> bool:
 
 def _part(problem: SeedingProblem, members: I64, k: int) -> SeedingProblem:
     """The problem for some of the rows, up to a few more than k clusters."""
-    part = problem.host.part(members)
+    part = problem.data.part(members)
     most = count_distinct(part.rows, k + FURTHER)
     return SeedingProblem(part, most, lloyd=problem.lloyd, rng=problem.rng)
 

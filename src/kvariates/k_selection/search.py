@@ -186,7 +186,7 @@ def join(problem: SeedingProblem, solution: LloydResult, test: DivisionTest) -> 
         masses = np.bincount(solution.labels, problem.weight, minlength=len(centers))
         centers[i] = np.average(centers[[i, j]], axis=0, weights=masses[[i, j]])
         centers = np.delete(centers, j, axis=0)
-        solution = problem.needed_lloyd(problem.host, centers)
+        solution = problem.lloyd(problem.data, centers)
         if not test.dividing(solution.labels):
             joined = solution
     return joined

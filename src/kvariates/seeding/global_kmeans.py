@@ -57,11 +57,11 @@ def global_kmeans(
 
     Nothing random is drawn if all rows are candidates.
     """
-    rows, weight, lloyd = problem.rows, problem.weight, problem.needed_lloyd
+    rows, weight, lloyd = problem.rows, problem.weight, problem.lloyd
     if candidates == "auto":
         candidates = "all" if rows.n * _values(rows) <= EXHAUSTIVE else sample_size(rows.n)
     order = rows.canonical_order()
-    solutions = [lloyd(problem.host, rows.take(np.zeros(1, dtype=np.int64)))]  # to the mean
+    solutions = [lloyd(problem.data, rows.take(np.zeros(1, dtype=np.int64)))]  # to the mean
     while len(solutions) < problem.k:
         labels, centers = solutions[-1].labels, solutions[-1].centers.astype(np.float64)
         costs = RowCosts(rows, weight, rows.costs(centers, labels), labels)
@@ -76,7 +76,7 @@ def global_kmeans(
             starts = [np.vstack([centers, rows.take(best)])]
         else:
             starts = [_best_cut(problem, costs, centers, tried)]
-        ends = (lloyd(problem.host, start) for start in starts)
+        ends = (lloyd(problem.data, start) for start in starts)
         solutions.append(min(ends, key=lambda solution: solution.inertia))
         if report is not None:
             report(Progress("inertia, k =", len(solutions), solutions[-1].inertia))
@@ -118,12 +118,13 @@ def _best_cut(problem: SeedingProblem, costs: RowCosts, centers: F64, tried: I64
 
 def _cut(problem: SeedingProblem, members: I64, row: int) -> LloydResult:
     """Lloyd on `members` from two of them: `row`, and one drawn by its distance from it."""
-    part = problem.host.part(members)
+    part = problem.data.part(members)
     first = problem.rows.take(np.array([row]))
     away = part.rows.costs(first, np.zeros(part.n, dtype=np.int32))
     mass = away if part.weight is None else away * part.weight
     second = draw_candidates(mass, part.rows.canonical_order(), 1, problem.rng)
-    return problem.needed_lloyd(part, np.vstack([first, part.take(second)]))
+    cut: LloydResult = problem.lloyd(part, np.vstack([first, part.take(second)]))
+    return cut
 
 
 def _gains(costs: RowCosts, centers: F64, tried: I64) -> F64:

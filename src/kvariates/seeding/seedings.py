@@ -13,6 +13,7 @@ from kvariates.data.host_data import HOST_ROWS, PASSES, PEERS, ROUNDS, Data, Hos
 from kvariates.data.hst_tree import hst_seed
 from kvariates.data.rows import F64, Rows, total_cost
 from kvariates.numerics.draws import I64, CumulativeMass
+from kvariates.refining.lloyd import LloydResult
 from kvariates.seeding.euclidean_potential import EuclideanPotential, euclidean_potential
 from kvariates.seeding.global_kmeans import global_kmeans
 from kvariates.seeding.sampler import Seeds, greedy_trials
@@ -242,9 +243,9 @@ def _global(p: SeedingProblem) -> F64:
 
     k-means++ draws first, so its rows are those of init="k-means++" with the same generator.
     """
-    greedy = p.needed_lloyd(p.host, _greedy(p))
+    greedy = p.lloyd(p.data, _greedy(p))
     grown = global_kmeans(p)[-1]
-    best = min(grown, greedy, key=lambda solution: solution.inertia)
+    best: LloydResult = min(grown, greedy, key=lambda solution: solution.inertia)
     return best.centers.astype(np.float64)
 
 
