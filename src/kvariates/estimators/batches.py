@@ -1,12 +1,13 @@
-"""Batches of rows for the estimators of streams: where they come from, and their checks."""
+"""Batches of rows: where they come from, their checks, and what estimators of streams share."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,12 @@ from sklearn.utils.validation import validate_data
 from kvariates.data.blocks import Block, SourceBlocks
 from kvariates.data.rows import F64, Floats, Numbers, check_sparse
 from kvariates.estimators import input_errors, validation
-from kvariates.objectives.objective import Objective, objective_for
+from kvariates.estimators.callbacks import CallbackSupportMixin
+from kvariates.estimators.fit_record import FitRecord
+from kvariates.estimators.fitted_centers import FittedCenters
+from kvariates.estimators.names import KMeansMetric, MissingRows
+from kvariates.objectives.objective import objective_for
+from kvariates.progress import Progress, Report
 
 BATCH = 2**16  # rows of a batch that is cut from an array
 
@@ -60,17 +66,6 @@ def checked_batch(model: Any, X: Any, sample_weight: Any, dtype: Any, missing: s
     kept = None if weight is None else validation.weights(weight[finite], X[finite])
     left = np.arange(len(finite)) + numbers if isinstance(numbers, int) else numbers
     return Batch(X[finite], kept, dropped, left[finite])
-
-
-def objective_of(model: Any, *, begun: bool) -> Objective:
-    """That of the `metric` of a model; ValueError if it was changed in the middle of a stream."""
-    objective = objective_for(model.metric, None, None, None)
-    if begun and objective != model._objective:
-        raise ValueError(
-            f"{objective.name} was set, but the stream began with {model._objective.name}. Set it "
-            "back, or begin a new stream with fit."
-        )
-    return objective
 
 
 def _finite_rows(X: Any) -> NDArray[np.bool_]:
@@ -125,32 +120,89 @@ def is_table(X: Any) -> bool:
     return hasattr(X, "shape") or hasattr(X, "__array__") or not isinstance(X, Iterable)
 
 
-def check_layout(X: Any, is_sparse: bool) -> None:
-    """ValueError unless X is sparse or dense as the batches before."""
-    kinds = ("dense", "sparse")
-    if sparse.issparse(X) != is_sparse:
-        raise ValueError(
-            f"The batch is {kinds[not is_sparse]}, but those before are {kinds[is_sparse]}; "
-            "convert it."
-        )
+class LearnsFromBatches(CallbackSupportMixin, FittedCenters):
+    """An estimator that takes in one batch of rows after the other."""
 
+    metric: KMeansMetric
+    missing: MissingRows
+    n_rows_dropped_: int
+    _state: Any = None  # of the stream; None before the first batch
+    _solution: Any = None  # of what was asked since the last batch
+    _dtype: np.dtype[Any]  # of all batches
+    _is_sparse: bool  # all batches
 
-def check_alike(model: Any, other: Any, names: tuple[str, ...]) -> None:
-    """ValueError unless these attributes of both models are equal."""
-    for name in names:
-        here, there = (
-            value.tolist() if isinstance(value, np.ndarray) else value
-            for value in (getattr(either, name, None) for either in (model, other))
-        )
-        if here != there:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take in one batch of rows. A batch without rows changes nothing.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        self._take_in(X, sample_weight)
+        return self
+
+    @abstractmethod
+    def _take_in(self, X: Any, sample_weight: Any) -> None:
+        """One batch, all or nothing."""
+
+    def _take_in_all(self, batches: Iterable[tuple[Any, Any]], report: Report | None) -> None:
+        """Batches and their weights."""
+        for number, (batch, weight) in enumerate(batches, 1):
+            self._take_in(batch, weight)
+            self._tell(report, "rows after batch", number)
+
+    def _tell(self, report: Report | None, what: str, number: int) -> None:
+        if report is not None:
+            report(Progress(what, number, self._rows_seen))
+
+    @property
+    @abstractmethod
+    def _rows_seen(self) -> int: ...
+
+    @property
+    def _rows_dropped(self) -> int:
+        """Rows can be dropped before one is kept."""
+        return int(vars(self).get("n_rows_dropped_", 0))
+
+    def _checked(self, X: Any, sample_weight: Any, *, begun: bool) -> Batch:
+        """In the coordinates of the objective. `begun`: whether the stream has begun."""
+        self._set_objective(begun=begun)
+        batch = checked_batch(self, X, sample_weight, self._dtype if begun else None, self.missing)
+        if not batch.X.shape[0]:
+            return batch
+        rows = self._objective.rows(batch.X, batch.numbers)
+        rows.check_squares()
+        return replace(batch, X=rows.X)
+
+    def _set_objective(self, *, begun: bool) -> None:
+        """That of `metric`; ValueError if it was changed in the middle of a stream."""
+        objective = objective_for(self.metric, None, None, None)
+        if begun and objective != self._objective:
             raise ValueError(
-                f"{name.lstrip('_')} is {here!r} here and {there!r} in the other model; only "
-                "models with the same summary can be merged."
+                f"{objective.name} was set, but the stream began with {self._objective.name}. Set "
+                "it back, or begin a new stream with fit."
             )
+        self._objective = objective
+
+    def _fit_record(self) -> FitRecord:
+        found: Any = self
+        return replace(
+            super()._fit_record(), metric=self.metric, guarantee=found.guarantee_,
+            lost=found.guarantee_lost_, rows_seen=found.n_rows_seen_,
+            rows_dropped=self._rows_dropped, in_batches=True,
+        )  # fmt: skip
 
 
 @contextmanager
-def keeping_rows_seen(model: Any) -> Iterator[None]:
+def keeping_rows_seen(model: LearnsFromBatches) -> Iterator[None]:
     """If a fit fails in the middle of a stream, the model keeps its rows, and the error says so.
 
     If there are none, the model is as it was before.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -17,18 +17,16 @@ from kvariates.data.rows import Rows, nearest_centers
 from kvariates.estimators import validation
 from kvariates.estimators.batches import (
     Batch,
+    LearnsFromBatches,
     batches_of,
-    checked_batch,
     is_table,
     keeping_rows_seen,
-    objective_of,
 )
-from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
-from kvariates.estimators.fit_record import FitRecord
-from kvariates.estimators.fitted_centers import FittedCenters, set_features
+from kvariates.estimators.callbacks import FitReport
+from kvariates.estimators.fitted_centers import set_features
 from kvariates.estimators.names import KMeansMetric, MissingRows, RandomState
 from kvariates.objectives.objective import OBJECTIVES
-from kvariates.progress import Progress, Report
+from kvariates.progress import Report
 from kvariates.summaries.stream_state import OnlineRule, OnlineState
 from kvariates.tables import documented
 
@@ -39,15 +37,9 @@ NOTE = (
 )
 
 
-class _OnlineModel(FittedCenters):
-    _state: OnlineState | None = None
-    _dtype: np.dtype[Any]  # of all batches
-    _rng: np.random.Generator
-
-
 @documented(OBJECTIVES=OBJECTIVES)
 @dataclass(eq=False, repr=False)
-class OnlineKMeans(_OnlineModel, CallbackSupportMixin):
+class OnlineKMeans(LearnsFromBatches):
     """k-means on-line: one centre from every batch, and predictions at any time.
 
     OLk-means++ (Nock et al. 2016, Algorithm 3): each of the first `n_clusters` batches gives one
@@ -143,34 +135,13 @@ class OnlineKMeans(_OnlineModel, CallbackSupportMixin):
         report.end()
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from the next batch: draw a centre from it, or move the centres.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A batch without rows is ignored.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight w counts as w rows.
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        self._take_in(X, sample_weight)
-        return self
-
     @validation.all_or_nothing
     def _take_in(self, X: Any, sample_weight: Any) -> None:
-        """One batch. Unlike `partial_fit`, it does not end the callbacks of a fit."""
-        dtype = None if self._state is None else self._dtype
-        self._learn(self._checked(X, sample_weight, dtype))
+        self._learn(self._checked(X, sample_weight, begun=self._state is not None))
 
     @validation.all_or_nothing
     def _fit_table(self, X: Any, sample_weight: Any, report: Report | None) -> None:
-        table = self._checked(X, sample_weight, None)
+        table = self._checked(X, sample_weight, begun=False)
         X, weight = table.X, table.weight
         if weight is not None:  # rows of weight zero count as no rows
             X, weight = X[weight > 0], weight[weight > 0]
@@ -182,16 +153,14 @@ class OnlineKMeans(_OnlineModel, CallbackSupportMixin):
         for number, (first, stop) in enumerate(pairwise(edges), 1):
             part = None if weight is None else weight[first:stop]
             self._learn(Batch(X[first:stop], part, 0))
-            self._tell(report, number)
+            self._tell(report, "rows after batch", number)
         self.n_rows_seen_, self.n_rows_dropped_ = table.X.shape[0], table.dropped
         self.labels_ = nearest_centers(table.X, self._float64_centers)
 
     def _fit_batches(self, X: Any, sample_weight: Any, report: Report | None) -> None:
         with keeping_rows_seen(self):
             self._forget()
-            for number, (batch, weight) in enumerate(self._batches(X, sample_weight), 1):
-                self._take_in(batch, weight)
-                self._tell(report, number)
+            self._take_in_all(self._batches(X, sample_weight), report)
             if isinstance(X, SourceBlocks) and self._state is not None:
                 set_features(self, X, self.n_features_in_)
                 self.n_rows_dropped_ += X.rows_dropped
@@ -204,10 +173,6 @@ class OnlineKMeans(_OnlineModel, CallbackSupportMixin):
                     f"n_clusters={self.n_clusters}. Give more batches (of a source: a smaller "
                     "block_bytes), or lower n_clusters."
                 )
-
-    def _tell(self, report: Report | None, number: int) -> None:
-        if report is not None:
-            report(Progress("rows after batch", number, self._rows_seen))
 
     @property
     def _rows_seen(self) -> int:
@@ -229,21 +194,10 @@ class OnlineKMeans(_OnlineModel, CallbackSupportMixin):
 
     # -- one batch ---------------------------------------------------------------------------------
 
-    def _checked(self, X: Any, sample_weight: Any, dtype: Any) -> Batch:
-        """In the objective's coordinates."""
-        batch = checked_batch(self, X, sample_weight, dtype, self.missing)
-        self._objective = objective_of(self, begun=dtype is not None)
-        if batch.X.shape[0] == 0:
-            return batch
-        rows = self._objective.rows(batch.X, batch.numbers)
-        rows.check_squares()
-        return replace(batch, X=rows.X)
-
     def _forget(self) -> None:
         self._state = None
         for name in ("labels_", "cluster_centers_"):
-            if hasattr(self, name):
-                delattr(self, name)
+            self.__dict__.pop(name, None)
 
     def _learn(self, batch: Batch) -> None:
         if self._state is None:
@@ -260,19 +214,11 @@ class OnlineKMeans(_OnlineModel, CallbackSupportMixin):
     def _store(self, state: OnlineState) -> None:
         self._state = state
         self.cluster_centers_ = state.centers.astype(self._dtype)
-        if hasattr(self, "labels_"):  # of the rows of an earlier fit
-            del self.labels_
+        self.__dict__.pop("labels_", None)  # of the rows of an earlier fit
         self.guarantee_, self.guarantee_lost_ = None, self._lost(state)
         if self.guarantee_lost_ is None:
             k = int(self.n_clusters)
             self.guarantee_ = guarantees.theorem_6(k, opt=None, varsigma=None, notes=(NOTE,))
-
-    def _fit_record(self) -> FitRecord:
-        return replace(
-            super()._fit_record(), metric=self.metric, guarantee=self.guarantee_,
-            lost=self.guarantee_lost_, rows_seen=self.n_rows_seen_,
-            rows_dropped=self.n_rows_dropped_, in_batches=True,
-        )  # fmt: skip
 
     def _lost(self, state: OnlineState) -> str | None:
         if state.moved:
@@ -280,4 +226,4 @@ class OnlineKMeans(_OnlineModel, CallbackSupportMixin):
         return guarantees.LOST["not all drawn"] if state.t < self.n_clusters else None
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "cluster_centers_")
+        return "cluster_centers_" in vars(self)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from kvariates import guarantees
 from kvariates.data.blocks import SourceBlocks
-from kvariates.data.rows import Labels, Numbers, Rows
+from kvariates.data.rows import F64, Floats, Labels, Rows
 from kvariates.estimators import validation
-from kvariates.estimators.batches import (
-    batches_of,
-    check_alike,
-    check_layout,
-    checked_batch,
-    keeping_rows_seen,
-    objective_of,
-)
-from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
+from kvariates.estimators.batches import LearnsFromBatches, batches_of, keeping_rows_seen
+from kvariates.estimators.callbacks import FitReport
+from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import BlockLabels, set_features
 from kvariates.estimators.names import (
     Init,
@@ -30,21 +27,30 @@ from kvariates.estimators.names import (
     RandomState,
     SynopsisName,
 )
-from kvariates.estimators.streamed_centers import StreamedCenters
+from kvariates.fitting.kmeans import FitOptions, fit_kmeans
+from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import OBJECTIVES
-from kvariates.progress import Progress, Report
-from kvariates.seeding.seedings import HOST_SEEDINGS
+from kvariates.progress import Report
+from kvariates.refining.lloyd import LloydResult
+from kvariates.seeding.seedings import HOST_SEEDINGS, SEEDINGS
 from kvariates.summaries.merge_reduce import SYNOPSES
-from kvariates.summaries.stream_state import StreamState
+from kvariates.summaries.stream_state import SpreadEstimate, StreamState
 from kvariates.tables import documented
 
 ROOM = 4  # synopses of a cluster, at least
 DIGITS = 3  # of the first direction, in the seed of a stream
 
 
+class StreamSolution(NamedTuple):
+    """k-means on the synopses, and the parameters it was made with."""
+
+    result: LloydResult
+    options: tuple[Any, ...]
+
+
 @documented(SYNOPSES=SYNOPSES, SEEDINGS=HOST_SEEDINGS, OBJECTIVES=OBJECTIVES)
 @dataclass(eq=False, repr=False)
-class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
+class StreamingKMeans(LearnsFromBatches):
     """k-means of a stream: batches of rows come one after the other, and memory stays bounded.
 
     The rows are summarized by weighted points, the synopses. The centres are those of k-means on
@@ -159,6 +165,7 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
     }
+    _in_words = "k-means of a stream"
 
     # -- the stream --------------------------------------------------------------------------------
 
@@ -188,84 +195,59 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
             if isinstance(X, SourceBlocks):
                 self._take_in_blocks(X, sample_weight, told)
             else:
-                for number, (batch, weight) in enumerate(batches_of(X, sample_weight), 1):
-                    self._take_in(batch, weight)
-                    if told is not None:
-                        told(Progress("rows after batch", number, self._rows_seen))
+                self._take_in_all(batches_of(X, sample_weight), told)
             validation.enough_rows(self._rows_seen, self.n_clusters)
             if not self.weight_seen_:
                 raise ValueError(validation.NO_WEIGHT)
         report.end()
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take in one batch of rows. A batch without rows changes nothing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight w counts as w rows.
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        self._take_in(X, sample_weight)
-        return self
-
     @validation.all_or_nothing
     def _take_in(self, X: Any, sample_weight: Any) -> None:
-        """One batch. Unlike `partial_fit`, it does not end the callbacks of a fit."""
         state = self._state
         self._check_unchanged()
-        dtype = None if state is None else self._dtype
-        batch = checked_batch(self, X, sample_weight, dtype, self.missing)
+        batch = self._checked(X, sample_weight, begun=state is not None)
         if batch.X.shape[0]:
-            rows = self._rows_of(batch.X, batch.numbers)
-            state = state or self._begin(rows)
-            check_layout(rows.X, self._is_sparse)
-            rows.check_squares()
-            state.add(rows.X, batch.weight)
+            state = state or self._begin(Rows.of(batch.X))
+            if sparse.issparse(batch.X) != self._is_sparse:
+                kinds = ("dense", "sparse")
+                raise ValueError(
+                    f"The batch is {kinds[not self._is_sparse]}, but those before are "
+                    f"{kinds[self._is_sparse]}; convert it."
+                )
+            state.add(batch.X, batch.weight)
             self._solution = None
         if state is not None or batch.dropped:
             self.n_rows_dropped_ = self._rows_dropped + batch.dropped
 
-    def _rows_of(self, X: Any, numbers: Numbers) -> Rows:
-        """In the objective's coordinates."""
-        self._objective = objective_of(self, begun=self._state is not None)
-        return self._objective.rows(X, numbers)
-
     def _check_unchanged(self) -> None:
         """ValueError if a parameter of the summary was changed in the middle of the stream."""
         state = self._state
-        objective_of(self, begun=state is not None)
+        self._set_objective(begun=state is not None)
         if state is None:
             return
-        begun = {
-            "n_synopses": state.options.size,
-            "synopsis": state.synopsis,
-            "half_life": state.half_life,
-        }
-        for name, value in begun.items():
-            if getattr(self, name) != value:
+        for name, now, begun in (
+            ("n_synopses", self.n_synopses, state.options.size),
+            ("synopsis", self.synopsis, state.synopsis),
+            ("half_life", self.half_life, state.half_life),
+        ):
+            if now != begun:
                 raise ValueError(
-                    f"{name} is {getattr(self, name)!r}, but the stream began with {value!r}. "
-                    "Set it back, or begin a new stream with fit."
+                    f"{name} is {now!r}, but the stream began with {begun!r}. Set it back, or "
+                    "begin a new stream with fit."
                 )
 
     def _take_in_blocks(
-        self, source: SourceBlocks, sample_weight: Any, report: Report | None = None
+        self, source: SourceBlocks, sample_weight: Any, report: Report | None
     ) -> None:
         """Blocks were checked when they were read."""
         validation.no_weights(sample_weight)
         for number, block in enumerate(source, 1):
             if not block.X.shape[0]:
                 continue
-            rows = self._rows_of(block.X, block.row_numbers)
             state = self._state
+            self._set_objective(begun=state is not None)
+            rows = self._objective.rows(block.X, block.row_numbers)
             if state is None:
                 set_features(self, source, rows.d)
                 state = self._begin(rows)
@@ -274,8 +256,7 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
             rows.check_squares()
             state.add(rows.X, block.weight)
             self.n_rows_dropped_ = source.rows_dropped
-            if report is not None:
-                report(Progress("rows after block", number, self._rows_seen))
+            self._tell(report, "rows after block", number)
         self.n_rows_dropped_ = source.rows_dropped
 
     def _begin(self, rows: Rows) -> StreamState:
@@ -292,9 +273,9 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         seed = validation.generator(self.random_state).integers(2**32, size=8).tolist()
         rng = np.random.default_rng([*seed, zlib.crc32(first.tobytes())])
         size, k = int(self.n_synopses), int(self.n_clusters)
-        self._state = StreamState(size, k, self.synopsis, self.half_life, rng)
-        self._dtype, self._is_sparse = rows.dtype, not rows.dense
-        return self._state
+        state = StreamState(size, k, self.synopsis, self.half_life, rng)
+        self._state, self._dtype, self._is_sparse = state, rows.dtype, not rows.dense
+        return state
 
     def merge(self, other: StreamingKMeans) -> Self:
         """Take in the rows that another model has summarized. `other` is not changed.
@@ -307,13 +288,13 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         mine, theirs = self._state, other._state
         for model in (self, other):
             model._check_unchanged()
-        check_alike(self, other, ("n_synopses", "synopsis", "half_life", "metric"))
+        _check_alike(self, other, ("n_synopses", "synopsis", "half_life", "metric"))
         fitted = ("n_features_in_", "feature_names_in_", "_dtype", "_is_sparse", "_objective")
         if theirs is not None and mine is None:
             self._state = StreamState.from_dict(theirs.to_dict())
             self.__dict__ |= {n: v for n, v in other.__dict__.items() if n in fitted}
         elif theirs is not None and mine is not None:
-            check_alike(self, other, fitted)
+            _check_alike(self, other, fitted)
             mine.merge(theirs)
         self.n_rows_dropped_ = self._rows_dropped + other._rows_dropped
         self._solution = None
@@ -330,3 +311,111 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """``fit(X).predict(X)``, for a table of rows or for blocks that can be read again."""
         return self.fit(X, sample_weight=sample_weight).predict(X)
+
+    # -- what is known of the rows so far: centres are computed when they are asked for ------------
+
+    @property
+    def cluster_centers_(self) -> Floats:  # type: ignore[override]
+        return self._solved.centers
+
+    @property
+    def inertia_(self) -> float:
+        return self._solved.inertia
+
+    @property
+    def n_iter_(self) -> int:
+        return self._solved.n_iter
+
+    @property
+    def guarantee_(self) -> Guarantee | None:
+        self._seen()
+        return None if self._lost else guarantees.streamed_seeding(int(self.n_clusters))
+
+    @property
+    def guarantee_lost_(self) -> str | None:
+        self._seen()
+        return self._lost
+
+    @property
+    def synopses_(self) -> Floats:
+        points: Floats = self._seen().synopses().points
+        return points
+
+    @property
+    def synopsis_weights_(self) -> F64:
+        return self._seen().synopses().weights
+
+    @property
+    def spread_(self) -> SpreadEstimate:
+        spread, cost = self._seen().spread(), self._objective.cost
+        return SpreadEstimate(cost(spread.value), cost(spread.standard_error))
+
+    @property
+    def n_rows_seen_(self) -> int:
+        return self._seen().rows_seen
+
+    @property
+    def weight_seen_(self) -> float:
+        return self._seen().weight_seen
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._rows_seen > 0
+
+    @property
+    def _rows_seen(self) -> int:
+        return 0 if self._state is None else self._state.rows_seen
+
+    @property
+    def _lost(self) -> str | None:
+        self._validate_params()  # they may have been set since the last batch
+        return SEEDINGS[self.init].lost or SYNOPSES[self.synopsis].lost
+
+    def _seen(self) -> StreamState:
+        """The state of the stream; NotFittedError before the first row."""
+        state: StreamState | None = self._state
+        if state is None or not state.rows_seen:
+            raise NotFittedError("This StreamingKMeans has seen no rows; call partial_fit first.")
+        return state
+
+    @property
+    def _solved(self) -> LloydResult:
+        options = self.n_clusters, self.init, self.n_init, self.max_iter, self.tol
+        known: StreamSolution | None = self._solution
+        if known is None or known.options != options:
+            self._solution = known = StreamSolution(self._solve(self._seen()), options)
+        return known.result
+
+    def _solve(self, state: StreamState) -> LloydResult:
+        """k-means on the synopses. The draws are others than those of the stream."""
+        self._validate_params()  # they may have been set since the last batch
+        synopses, k = state.synopses(), int(self.n_clusters)
+        if synopses.n < k:
+            raise NotFittedError(
+                f"{state.rows_seen} rows were seen so far, summarized by {synopses.n} synopses; "
+                f"n_clusters={k} needs at least {k}."
+            )
+        options = FitOptions(
+            k, self.init, n_init=int(self.n_init), max_iter=self.max_iter, tol=self.tol,
+            variance=synopses.variance(), looser=1.0,
+        )  # fmt: skip
+        return fit_kmeans(synopses.data, self._objective, options, state.solving_rng())
+
+    def _fit_record(self) -> FitRecord:
+        return replace(
+            super()._fit_record(), inertia=self.inertia_, n_iter=self.n_iter_,
+            synopses=self.synopses_, synopsis_weights=self.synopsis_weights_, spread=self.spread_,
+        )  # fmt: skip
+
+
+def _check_alike(model: Any, other: Any, names: tuple[str, ...]) -> None:
+    """ValueError unless these attributes of both models are equal."""
+    for name in names:
+        here, there = (
+            value.tolist() if isinstance(value, np.ndarray) else value
+            for value in (vars(either).get(name) for either in (model, other))
+        )
+        if here != there:
+            raise ValueError(
+                f"{name.lstrip('_')} is {here!r} here and {there!r} in the other model; only "
+                "models with the same summary can be merged."
+            )
