@@ -65,7 +65,7 @@ federated.releases: FileReleases Releases
 federated.server: fit server_app server_options=ServerOptions simulate
 federated.vertical: SESSION simulate_vertical STATE
 file_writing: write_aside
-fitting.kmeans: fit_kmeans FitOptions
+fitting: fit_kmeans FitOptions
 guarantees: LOST theorem_4
 k_selection: elbow_of guess Guess silhouette_of suggest
 k_selection.confirmation: Confirmation FALSE_ALARM

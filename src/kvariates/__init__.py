@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from kvariates.estimators.anticlustering import AntiClustering, AntiClusterKFold
     from kvariates.estimators.choose_k import choose_k
     from kvariates.estimators.kmeans import KMeans
-    from kvariates.estimators.kmeans_seeding import (
+    from kvariates.estimators.kmedian import KMedian
+    from kvariates.estimators.online_kmeans import OnlineKMeans
+    from kvariates.estimators.private_kmeans import PrivateKMeans
+    from kvariates.estimators.private_kmedian import PrivateKMedian
+    from kvariates.estimators.seeding_functions import (
         global_kmeans,
         hst_seeding,
         hst_tree,
         kmeans_parallel,
         kmeans_plusplus,
         kmedian_plusplus,
+        kvariates_plusplus,
     )
-    from kvariates.estimators.kmedian import KMedian
-    from kvariates.estimators.kvariates_plusplus import kvariates_plusplus
-    from kvariates.estimators.online_kmeans import OnlineKMeans
-    from kvariates.estimators.private_kmeans import PrivateKMeans
-    from kvariates.estimators.private_kmedian import PrivateKMedian
     from kvariates.estimators.streaming_kmeans import StreamingKMeans
     from kvariates.estimators.vertical_kmeans import VerticalKMeans
     from kvariates.seeding.densities import (
@@ -78,38 +78,24 @@ __all__ = [
 ]
 
 # The module of every public name; the imports above say the same to type checkers and editors.
-_MODULES = {
-    "guarantees": "kvariates",
-    "plot": "kvariates",
-    "privacy": "kvariates",
-    "report": "kvariates",
-    "sources": "kvariates",
-    "AntiClusterKFold": "kvariates.estimators.anticlustering",
-    "AntiClustering": "kvariates.estimators.anticlustering",
-    "choose_k": "kvariates.estimators.choose_k",
-    "KMeans": "kvariates.estimators.kmeans",
-    "global_kmeans": "kvariates.estimators.kmeans_seeding",
-    "kmeans_parallel": "kvariates.estimators.kmeans_seeding",
-    "kmeans_plusplus": "kvariates.estimators.kmeans_seeding",
-    "KMedian": "kvariates.estimators.kmedian",
-    "hst_seeding": "kvariates.estimators.kmeans_seeding",
-    "hst_tree": "kvariates.estimators.kmeans_seeding",
-    "kmedian_plusplus": "kvariates.estimators.kmeans_seeding",
-    "OnlineKMeans": "kvariates.estimators.online_kmeans",
-    "PrivateKMeans": "kvariates.estimators.private_kmeans",
-    "PrivateKMedian": "kvariates.estimators.private_kmedian",
-    "StreamingKMeans": "kvariates.estimators.streaming_kmeans",
-    "VerticalKMeans": "kvariates.estimators.vertical_kmeans",
-    "kvariates_plusplus": "kvariates.estimators.kvariates_plusplus",
-    "Dirac": "kvariates.seeding.densities",
-    "Gaussian": "kvariates.seeding.densities",
-    "Laplace": "kvariates.seeding.densities",
-    "UniformOver": "kvariates.seeding.densities",
-    "EveryPoint": "kvariates.seeding.densities",
-    "MiniBatches": "kvariates.seeding.densities",
-    "Synopses": "kvariates.seeding.densities",
-    "explain_guarantees": "kvariates.seeding.seedings",
+_NAMES = {
+    "kvariates": "guarantees plot privacy report sources",
+    "kvariates.estimators.anticlustering": "AntiClusterKFold AntiClustering",
+    "kvariates.estimators.choose_k": "choose_k",
+    "kvariates.estimators.kmeans": "KMeans",
+    "kvariates.estimators.kmedian": "KMedian",
+    "kvariates.estimators.online_kmeans": "OnlineKMeans",
+    "kvariates.estimators.private_kmeans": "PrivateKMeans",
+    "kvariates.estimators.private_kmedian": "PrivateKMedian",
+    "kvariates.estimators.seeding_functions": "global_kmeans hst_seeding hst_tree kmeans_parallel "
+    "kmeans_plusplus kmedian_plusplus kvariates_plusplus",
+    "kvariates.estimators.streaming_kmeans": "StreamingKMeans",
+    "kvariates.estimators.vertical_kmeans": "VerticalKMeans",
+    "kvariates.seeding.densities": "Dirac EveryPoint Gaussian Laplace MiniBatches Synopses "
+    "UniformOver",
+    "kvariates.seeding.seedings": "explain_guarantees",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 if not TYPE_CHECKING:  # for a type checker, a name that is not above does not exist

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from kvariates.compat import CallbackSupportMixin
-from kvariates.fitting.kmeans import Watch
+from kvariates.fitting import Watch
 from kvariates.objectives.objective import Objective
 from kvariates.progress import Progress, Report
 from kvariates.refining.lloyd import Step, StopRule

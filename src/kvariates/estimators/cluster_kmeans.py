@@ -26,7 +26,7 @@ from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters, set_features
 from kvariates.estimators.names import Auto, GivenCenters, KMeansMetric, PeerInit, RandomState
 from kvariates.estimators.partitions import ClusterPlan, FittedModel
-from kvariates.fitting.kmeans import FitOptions, Watch
+from kvariates.fitting import FitOptions, Watch
 from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
 from kvariates.peers.coordinator import Coordinator

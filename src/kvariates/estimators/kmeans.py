@@ -38,7 +38,7 @@ from kvariates.estimators.names import (
     MakeCenters,
     RandomState,
 )
-from kvariates.fitting.kmeans import FitOptions, fit_kmeans, open_blocks
+from kvariates.fitting import FitOptions, fit_kmeans, open_blocks
 from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for

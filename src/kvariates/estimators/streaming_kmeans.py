@@ -27,7 +27,7 @@ from kvariates.estimators.names import (
     RandomState,
     SynopsisName,
 )
-from kvariates.fitting.kmeans import FitOptions, fit_kmeans
+from kvariates.fitting import FitOptions, fit_kmeans
 from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.progress import Report

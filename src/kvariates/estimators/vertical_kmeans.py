@@ -20,7 +20,7 @@ from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
 from kvariates.estimators.cluster_kmeans import CalledBack
 from kvariates.estimators.fit_record import FitRecord, FittedHtml
 from kvariates.estimators.names import RandomState
-from kvariates.fitting.kmeans import NOBODY, FitOptions
+from kvariates.fitting import NOBODY, FitOptions
 from kvariates.peers.vertical import Aggregator, InProcessParties, VerticalSession
 from kvariates.peers.vertical_party import VerticalParty
 from kvariates.progress import Progress, Report

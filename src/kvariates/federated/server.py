@@ -28,7 +28,7 @@ from kvariates.federated.flower_transport import (
 )
 from kvariates.federated.private_fit import fit_central, fit_private_peers
 from kvariates.federated.result import FederatedResult
-from kvariates.fitting.kmeans import FitOptions
+from kvariates.fitting import FitOptions
 from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Coordinator

@@ -38,7 +38,7 @@ from kvariates.federated.flower_transport import (
     wait_for_nodes,
 )
 from kvariates.federated.result import PartyResult, VerticalFederatedResult
-from kvariates.fitting.kmeans import FitOptions
+from kvariates.fitting import FitOptions
 from kvariates.peers.encoding import VERTICAL_DTYPES, decode, encode
 from kvariates.peers.questions import QUESTIONS as QUESTIONS_ABOUT_ROWS
 from kvariates.peers.questions import Answer, Envelope

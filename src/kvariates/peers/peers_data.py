@@ -30,7 +30,7 @@ from kvariates.data.cluster_sums import ExactStatistics, SumScale
 from kvariates.data.exact_sums import exponent_of, to_float
 from kvariates.data.host_data import PASSES, PEERS, ROUNDS, Offers
 from kvariates.data.rows import F64, OVERFLOW, WIDEST, Floats, Rows
-from kvariates.fitting.kmeans import NOBODY, FitOptions, Watch, fit_kmeans
+from kvariates.fitting import NOBODY, FitOptions, Watch, fit_kmeans
 from kvariates.guarantees import Guarantee
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.objectives.objective import SquaredEuclidean

@@ -21,7 +21,7 @@ from kvariates.data.cluster_sums import FloatStatistics, Statistics
 from kvariates.data.exact_sums import share_of
 from kvariates.data.host_data import PASSES, Offers
 from kvariates.data.rows import Labels
-from kvariates.fitting.kmeans import NOBODY, FitOptions, Watch, fit_kmeans
+from kvariates.fitting import NOBODY, FitOptions, Watch, fit_kmeans
 from kvariates.numerics.draws import F64, I64
 from kvariates.peers.masks import FixedPoint, exact_sum, fingerprint, row_at
 from kvariates.peers.questions import Answer, Envelope, Question

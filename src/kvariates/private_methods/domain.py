@@ -17,7 +17,7 @@ from scipy import sparse
 from kvariates.data.host_data import HostData
 from kvariates.data.lattice_rows import Lattice, quantize, quantize_sparse
 from kvariates.data.rows import F64, Rows
-from kvariates.fitting.kmeans import FitOptions, fit_kmeans
+from kvariates.fitting import FitOptions, fit_kmeans
 from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.privacy.secret import Secret
 

@@ -1,1 +1,0 @@
-"""The fits: seed, refine, keep the best run."""
