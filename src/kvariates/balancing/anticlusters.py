@@ -142,16 +142,15 @@ def exact(
     problem: GroupProblem, objective: GroupObjective, report: Report | None = None
 ) -> ExchangeEnd:
     """The groups with the largest objective; ValueError if there are too many units."""
-    listed, pairs = all_groups(problem), objective.pair_values(problem.sizes)
+    listed = all_groups(problem)
     if listed is not None:
         if not len(listed):
             raise InfeasibleError(clash(problem))
         labels = listed[int(np.argmax(_values(listed, problem, objective)))]
-    elif pairs is not None:
-        labels = _best_sum(problem, pairs, report)
-    else:
-        assert isinstance(objective, Dispersion)  # noqa: S101 (for mypy: the others have pairs)
+    elif isinstance(objective, Dispersion):
         labels = _largest_least(problem, objective, report)
+    else:
+        labels = _best_sum(problem, objective.pair_values(problem.sizes), report)
     return ExchangeEnd(labels[problem.units.of_row], 0, True, ())
 
 
@@ -186,10 +185,9 @@ def all_groups(problem: GroupProblem, most: int = MOST_LISTED) -> Labels | None:
 
 def _values(listed: Labels, problem: GroupProblem, objective: GroupObjective) -> F64:
     """The objective of each grouping, up to a constant."""
-    pairs = objective.pair_values(problem.sizes)
-    if pairs is None:
+    if isinstance(objective, Dispersion):
         return np.array([objective.value(labels[problem.units.of_row]) for labels in listed])
-    total = np.zeros(len(listed))
+    pairs, total = objective.pair_values(problem.sizes), np.zeros(len(listed))
     for g in range(problem.n_groups):
         member = (listed == g).astype(np.float64)
         outside = pairs.pair[g] * ~np.eye(problem.units.n, dtype=bool)

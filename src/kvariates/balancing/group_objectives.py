@@ -1,13 +1,6 @@
 """What anti-clustering maximises.
 
-| objective | maximised over the groups |
-|---|---|
-| variance | the sum of squared distances of rows to the mean of their group |
-| kplus | the same for standardised columns and their standardised squared deviations |
-| diversity | the sum of distances of pairs of rows in one group |
-| dispersion | the least distance of two rows in one group |
-
-For rows around their mean the first is (a constant) - sum over groups of |S|^2 / size, where S is
+For rows around their mean, "variance" is (a constant) - sum over groups of |S|^2 / size, where S is
 the sum of a group's rows. Exchanging rows i of a and j of b changes it by O(d) work. If all groups
 have the same size, it is that size times the sum of the groups' variances.
 """
@@ -16,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,22 +39,6 @@ class PairValues:
     own: F64  # (g, u)
 
 
-class GroupObjective(Protocol):
-    def value(self, labels: Labels) -> float:
-        """The objective for the groups of all rows; larger is better."""
-
-    def search(
-        self, exchanges: ExchangeUnits, starts: Labels, options: ExchangeOptions
-    ) -> ExchangeEnd:
-        """The best end of exchanges from the starts."""
-
-    def pair_values(self, sizes: Ints) -> PairValues | None:
-        """The objective as a sum over pairs of units; None if it is the least of their distances.
-
-        Constants are left out.
-        """
-
-
 def best(ends: list[ExchangeEnd]) -> ExchangeEnd:
     """The end with the smallest value; of equal ones the first."""
     return min(ends, key=lambda end: end.values[-1])
@@ -75,6 +52,7 @@ class WithinSquares:
     units: Units
 
     def value(self, labels: Labels) -> float:
+        """The objective for the groups of all rows; larger is better."""
         count = np.bincount(labels)
         sums = [
             np.bincount(labels, weights=column, minlength=len(count)) for column in self.columns.T
@@ -85,9 +63,11 @@ class WithinSquares:
     def search(
         self, exchanges: ExchangeUnits, starts: Labels, options: ExchangeOptions
     ) -> ExchangeEnd:
+        """The best end of exchanges from the starts."""
         return best(exchange_rows(self.units.sums(self.columns), exchanges, starts, options))
 
-    def pair_values(self, sizes: Ints) -> PairValues | None:
+    def pair_values(self, sizes: Ints) -> PairValues:
+        """The objective as a sum over pairs of units, without constants."""
         sums = self.units.sums(self.columns)
         own = -np.square(sums).sum(axis=1)
         return PairValues(-2 * (sums @ sums.T) / sizes[:, None, None], own / sizes[:, None])
@@ -132,7 +112,7 @@ class Diversity:
     ) -> ExchangeEnd:
         return best(exchange_distances(self._between(), exchanges, starts, options))
 
-    def pair_values(self, sizes: Ints) -> PairValues | None:
+    def pair_values(self, sizes: Ints) -> PairValues:
         between = self._between().astype(np.float64)
         return PairValues(
             np.broadcast_to(between, (len(sizes), *between.shape)),
@@ -200,9 +180,6 @@ class Dispersion:
             labels = better
         return ExchangeEnd(labels, sweeps, not stopped, tuple(values))
 
-    def pair_values(self, sizes: Ints) -> PairValues | None:
-        return None
-
 
 def _rank(between: Floats, labels: Labels) -> tuple[float, int]:
     """The least distance within groups, and minus the number of pairs that have it."""
@@ -231,6 +208,7 @@ def _penalty(between: F64, power: float, least: float = 0.0) -> F64:
     return -penalty
 
 
+GroupObjective = WithinSquares | Diversity | Dispersion
 MakeObjective = Callable[[Any, Units], GroupObjective]
 
 LOCAL = 'Exchanges end at a local optimum; method="exact" finds the optimum.'

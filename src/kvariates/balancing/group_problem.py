@@ -139,7 +139,8 @@ class Units:
 
 def units_of(n: int, category: Ints, links: Links) -> Units:
     """The units of n rows; InfeasibleError if a cannot-link is within a unit."""
-    of_row = _components(n, links.must)
+    joined = sparse.csr_array((np.ones(len(links.must)), tuple(links.must.T)), shape=(n, n))
+    of_row = connected_components(joined, directed=False)[1].astype(np.int64)
     a, b = of_row[links.cannot.T]
     if (a == b).any():
         i, j = links.cannot[int(np.argmax(a == b))]
@@ -152,18 +153,6 @@ def units_of(n: int, category: Ints, links: Links) -> Units:
     table = sparse.csr_array((np.ones(2 * len(a), dtype=np.int64), both), shape=(count, count))
     start, link = table.indptr.astype(np.int64), table.indices.astype(np.int64)
     return Units(of_row, category, start, link)
-
-
-def _components(n: int, pairs: Ints) -> Ints:
-    """Connected components of n rows, numbered by their first row."""
-    if not len(pairs):
-        return np.arange(n)
-    graph = sparse.csr_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(n, n))
-    labels = connected_components(graph, directed=False)[1]
-    first, inverse = np.unique(labels, return_index=True, return_inverse=True)[1:]
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse]
 
 
 @dataclass(frozen=True, eq=False)

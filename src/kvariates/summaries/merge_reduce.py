@@ -1,5 +1,8 @@
 """The summaries of a stream: merge and reduce, a uniform sample, and the table of both.
 
+A summary holds a bounded number of weighted points for any number of rows, all of the same features
+and dtype. The result does not depend on how the rows are cut into batches.
+
 **Merge and reduce.**
 
     rows fill a leaf; a full leaf is reduced to one bucket of level 0
@@ -20,7 +23,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -48,33 +51,6 @@ LARGER, BUCKET_BYTES = 4, 2**24
 MOST_PARTS = 256  # many small parts would take longer to copy than their rows
 
 
-class StreamSummary(Protocol):
-    """A bounded number of weighted points for any number of rows.
-
-    All rows have the same features and the same dtype. The result does not depend on how the rows
-    are cut into batches.
-    """
-
-    def add(self, rows: WeightedPoints, rng: np.random.Generator) -> None:
-        """Take in rows. They are copied."""
-
-    def merge(self, other: Any, rng: np.random.Generator) -> None:
-        """Take in all that `other`, a summary of the same kind and options, has taken in."""
-
-    def points(self, rng: np.random.Generator) -> WeightedPoints:
-        """At most `size` points for all rows so far. The summary does not change. Pre: any row."""
-
-    def copy(self) -> Any: ...
-
-    def rescale(self, factor: float) -> None:
-        """Multiply all weights by a factor."""
-
-    def to_dict(self) -> State: ...
-
-    def restore(self, state: State) -> None:
-        """Continue from a state of `to_dict`. Pre: nothing was added."""
-
-
 class MergeReduce:
     """The tree of buckets. A leaf and a bucket are multiples of `size`."""
 
@@ -84,6 +60,7 @@ class MergeReduce:
         self._leaf: list[WeightedPoints] = []  # its parts; one at least after the first rows
 
     def add(self, rows: WeightedPoints, rng: np.random.Generator) -> None:
+        """Take in rows. They are copied."""
         self._leaf = self._leaf or [rows.take(slice(0))]
         first = 0
         while first < rows.n:
@@ -101,7 +78,8 @@ class MergeReduce:
                 self._push(0, leaf, rng)
                 self._carry(rng)
 
-    def merge(self, other: MergeReduce, rng: np.random.Generator) -> None:
+    def merge(self, other: Any, rng: np.random.Generator) -> None:
+        """Take in all that `other`, a summary of the same kind and options, has taken in."""
         for level, buckets in enumerate(other._levels):
             self._level(level).extend(buckets)
         if other._leaf:
@@ -111,6 +89,7 @@ class MergeReduce:
             self.add(leaf, rng)
 
     def points(self, rng: np.random.Generator) -> WeightedPoints:
+        """At most `size` points for all rows so far. The summary does not change. Pre: any row."""
         parts = [bucket for level in self._levels for bucket in level] + self._leaf
         return self._reduction(WeightedPoints.joined(parts), self._options, rng)
 
@@ -129,6 +108,7 @@ class MergeReduce:
         return {"levels": levels, "leaf": leaf}
 
     def restore(self, state: State) -> None:
+        """Continue from a state of `to_dict`. Pre: nothing was added."""
         self._levels = [
             [WeightedPoints.from_dict(bucket) for bucket in level] for level in state["levels"]
         ]
@@ -222,7 +202,7 @@ class Reservoir:
         small = keys < self._dropped
         self._append(KeyedRows(rows.take(perhaps[small]), keys[small]))
 
-    def merge(self, other: Reservoir, rng: np.random.Generator) -> None:
+    def merge(self, other: Any, rng: np.random.Generator) -> None:
         self._total += other._total
         self._whole = self._whole and other._whole
         self._dropped = min(self._dropped, other._dropped)
@@ -300,7 +280,7 @@ def rounded_to_integers(weights: F64, total: float, rng: np.random.Generator) ->
     return np.diff(ends, prepend=0.0)
 
 
-MakeSummary = Callable[[SummaryOptions], StreamSummary]
+MakeSummary = Callable[[SummaryOptions], MergeReduce | Reservoir]
 
 UNBIASED = "Theorem 2"  # on the synopses; see `guarantees.streamed_seeding`
 

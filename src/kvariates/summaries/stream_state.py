@@ -67,12 +67,7 @@ class StreamState:
     """
 
     def __init__(
-        self,
-        size: int,
-        k: int,
-        synopsis: str,
-        half_life: float | None,
-        rng: np.random.Generator,
+        self, size: int, k: int, synopsis: str, half_life: float | None, rng: np.random.Generator
     ) -> None:
         self.options = SummaryOptions(size, k)
         self.synopsis, self.half_life = synopsis, half_life

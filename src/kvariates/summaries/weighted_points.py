@@ -13,11 +13,6 @@ weights that are not exact sums. Cells conserve the total weight exactly, and th
 weight of every point is its weight. So the cost of any centres is estimated without bias, through
 any number of reductions. A cell holds similar points, so its error is smaller than that of an
 independent draw.
-
-| reduction | rough centres |
-|---|---|
-| `coreset` | k rows, drawn by D^2 |
-| `lightweight` | the mean (Bachem, Lucic and Krause 2018): faster, less accurate for clusters |
 """
 
 from __future__ import annotations
@@ -148,7 +143,7 @@ Reduction = Callable[[WeightedPoints, SummaryOptions, np.random.Generator], Weig
 def coreset(
     points: WeightedPoints, options: SummaryOptions, rng: np.random.Generator
 ) -> WeightedPoints:
-    """Reduce by cells around k rows of a uniform sample, or fewer if there is no room for as many.
+    """Reduce by cells around k rows of a sample, drawn by D^2; fewer if there is no room for k.
 
     A cluster that they miss costs much, so it has a large share of the scores.
     """
@@ -165,7 +160,7 @@ def coreset(
 def lightweight(
     points: WeightedPoints, options: SummaryOptions, rng: np.random.Generator
 ) -> WeightedPoints:
-    """Reduce by cells around the mean."""
+    """Reduce by cells around the mean (Bachem, Lucic and Krause 2018): faster, less accurate."""
     if points.n <= options.size:
         return points
     return _reduced(points, points.mean(), options.size, rng)
