@@ -58,7 +58,7 @@ PRIVATE = [
         "privacy/test_secret.py",
     ),
     Mutant(
-        "the noisy spread is paid for and the exact one used", "private_methods.principal_axes",
+        "the noisy spread is paid for and the exact one used", "private_methods.noisy_tree",
         "left = float(squares.value[0, 0]) / n",
         'left = float(added.reveal("no reason")[0, 0]) / n',
         "privacy/test_replay.py",
@@ -95,9 +95,9 @@ PRIVATE = [
     ),
     Mutant(
         "nodes of a tree without demand have no noise", "private_methods.demand_counts",
-        "        counts[nodes] = counted.counts\n",
+        "        counts[nodes] = counted.value\n",
         '        empty = np.bincount(cells[task.rows.reveal("no")], minlength=len(nodes)) == 0\n'
-        "        counts[nodes] = np.where(empty, 0, counted.counts)\n",
+        "        counts[nodes] = np.where(empty, 0, counted.value)\n",
         "privacy/test_demand_tree.py",
     ),
     Mutant(

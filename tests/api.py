@@ -115,8 +115,7 @@ private_methods.noisy_grid: clear_centers GridMethod make_grid
 private_methods.noisy_kvariates: Conditional Floored FlooredPotential NoisyForgy resize
     WithLaplace
 private_methods.noisy_lloyd: NoisyAssigner NoisyLloyd ShrunkenMean StepCosts
-private_methods.noisy_tree: NoisyMoments TreeMethod
-private_methods.principal_axes: Axes locate RowsLocation worthwhile
+private_methods.noisy_tree: Axes locate NoisyMoments RowsLocation TreeMethod worthwhile
 private_methods.private_swaps: DemandLocalSearch draw_swaps private_search PrivateChooser
     public_candidates
 private_methods.recovery: Recovery
@@ -172,7 +171,7 @@ data.assigners data.transport_plan demo.cities estimators.metric_input estimator
 federated.client federated.private_peer peers.masks peers.vertical privacy.empty_cells
 privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
 private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates
-private_methods.noisy_lloyd private_methods.principal_axes private_methods.private_swaps
+private_methods.noisy_lloyd private_methods.noisy_tree private_methods.private_swaps
 private_methods.sample_aggregate private_methods.task refining.medoid_search refining.minibatch
 refining.refinements refining.swaps report.clusters seeding.global_kmeans
 seeding.seedings sources.assembling sources.input_file

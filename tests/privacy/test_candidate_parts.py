@@ -321,8 +321,8 @@ def test_picks_of_neighbours_move_by_the_largest_value(adjacency):
         rows = recovery.few_values(seen(domain.rows(X)))
         assert (np.diff(rows.indptr) <= 3).all()
         assert (np.abs(rows.data) <= 0.5).all()
-        whole = sparse_sums(rows, np.zeros(8, np.int32), 1)
-        less = sparse_sums(rows[1:], np.zeros(7, np.int32), 1)
+        whole = sparse_sums(rows, np.zeros(8, np.int32), 1).totals
+        less = sparse_sums(rows[1:], np.zeros(7, np.int32), 1).totals
         assert (np.abs(np.abs(whole) - np.abs(less)) <= 0.5).all()
         lattice = Lattice(1.0, 5, "l2", nonzeros=3)
         assert np.abs(whole - less).sum() <= lattice.l1("add-remove") * lattice.step

@@ -12,7 +12,7 @@ every_space = pytest.mark.parametrize("name", SPACES)
 
 
 def counted(task, depth, cost):
-    leveled = LeveledTree.grown(task, depth)
+    leveled = LeveledTree.of(grow(task.space, task.rng), depth, task.k)
     return leveled, noisy_tree(task, leveled, [cost] * len(leveled.levels), Accountant())
 
 

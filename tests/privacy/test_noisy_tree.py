@@ -19,7 +19,7 @@ from api import (
     locate,
     worthwhile,
 )
-from api import principal_axes_module as principal_axes
+from api import noisy_tree_module as noisy_tree
 from laws import brute
 from privacy import private_models
 from privacy.exact_noise import both_adjacencies
@@ -38,9 +38,7 @@ def blobs(n, d, k, seed=0, sd=0.05):
 
 
 def coarse_basis(d, columns):
-    return principal_axes.coarse(
-        np.linalg.qr(np.random.default_rng(1).normal(size=(d, columns)))[0]
-    )
+    return noisy_tree.coarse(np.linalg.qr(np.random.default_rng(1).normal(size=(d, columns)))[0])
 
 
 @pytest.mark.parametrize("d", [5, 64, 784, 2000])
@@ -48,7 +46,7 @@ def test_the_projection_of_a_row_does_not_depend_on_other_rows(d):
     """Bit for bit, at any position among any rows."""
     task, rng = make_task(blobs(70, d, 3)), np.random.default_rng(0)
     rows = seen(task.rows)
-    public = principal_axes.public_axes(task, RowsLocation(70, np.zeros(d), 0.1), rng)
+    public = noisy_tree.public_axes(task, RowsLocation(70, np.zeros(d), 0.1), rng)
     for axes in (public, Axes(coarse_basis(d, 4), np.ones(4), 0.0, None)):
         whole = axes.project(rows)
         for i in (0, 33, 69):
@@ -78,7 +76,7 @@ def test_one_row_moves_second_moments_by_its_own_product(d, columns):
 
     def products(rows, location=location):
         part = PrivateTask(Secret(rows), task.domain, 4, task.adjacency, task.loss)
-        return seen(principal_axes.products(part, location, basis))
+        return seen(noisy_tree.products(part, location, basis))
 
     rows = seen(task.rows)
     whole = products(rows)
@@ -116,8 +114,8 @@ def test_principal_axes_are_found(d, rho):
     assert location.spread == pytest.approx(0.051, rel=0.05)
     assert worthwhile(task, location, Cost(rho=rho))
     accountant = Accountant()
-    axes = principal_axes.principal_axes(task, location, Cost(rho=rho), accountant, rng)
-    assert len(accountant.charges) == (1 if d <= principal_axes.WIDE else principal_axes.ROUNDS)
+    axes = noisy_tree.principal_axes(task, location, Cost(rho=rho), accountant, rng)
+    assert len(accountant.charges) == (1 if d <= noisy_tree.WIDE else noisy_tree.ROUNDS)
     assert abs(axes.basis[0, 0]) > 0.99
     assert abs(axes.basis[1, 1]) > 0.99
     assert axes.variances[:2] == pytest.approx([0.04, 0.01], rel=0.3)

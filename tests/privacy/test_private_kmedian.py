@@ -143,7 +143,7 @@ def test_the_estimate_has_the_counts_of_the_cells(name):
     before = RNG.random(40) * (RNG.random(40) < 0.5)
     counted = demand_counts._count(task, np.ones(40), 6, "round 1", FREE, Accountant())
     exact = np.bincount(counted.cells[demand], minlength=6)
-    np.testing.assert_array_equal(counted.noisy.counts, exact)
+    np.testing.assert_array_equal(counted.noisy.value, exact)
     estimate = counted.estimate(before)
     np.testing.assert_allclose(np.bincount(counted.cells, estimate, minlength=6), exact)
     for cell in range(6):

@@ -28,8 +28,8 @@ from api import (
     total_query,
 )
 from api import mechanisms_module as mechanisms
+from api import noisy_tree_module as noisy_tree
 from api import partition_module as partition
-from api import principal_axes_module as principal_axes
 from api import query_module as query
 from api import sample_aggregate_module as sample_aggregate
 from api import task_module as task
@@ -89,7 +89,7 @@ WIDE = pair(groups(400, 6), np.ones(6))
 
 MISTAKES = {
     "the noisy spread is paid for and the exact one used": Mistake(
-        principal_axes.locate,
+        noisy_tree.locate,
         "left = float(squares.value[0, 0]) / n",
         "left = float(added.map(np.copy)._Secret__value[0, 0]) / n",
         TREE, WIDE, "public values depend on the rows", delta=1e-6,

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from api import Accountant, Balls, Chosen, Cost, NoisyMoments, audit
-from api import principal_axes_module as principal_axes
+from api import noisy_tree_module as noisy_tree
 from privacy.exact_noise import both_adjacencies
 from privacy.method_cases import watch_releases
 from privacy.neighbours import neighbours
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 D, RHO, RUNS = 6, 0.5, 1000
 COST = Cost(rho=RHO)
 ROWS = 12
-LOCATION = principal_axes.RowsLocation(float(ROWS), np.zeros(D), 0.1)  # the row is outside
+LOCATION = noisy_tree.RowsLocation(float(ROWS), np.zeros(D), 0.1)  # the row is outside
 
 
 def moments(task, accountant, level):
@@ -38,10 +38,10 @@ def moments(task, accountant, level):
 
 
 PARTS = {
-    "location": lambda task, a: principal_axes.locate(task, COST, a),
-    "axes": lambda task, a: principal_axes._all_moments(task, LOCATION, COST, a),
+    "location": lambda task, a: noisy_tree.locate(task, COST, a),
+    "axes": lambda task, a: noisy_tree._all_moments(task, LOCATION, COST, a),
     # From the features, not from random directions: the attacker knows where to look.
-    "rounds": lambda task, a: principal_axes._power_method(task, LOCATION, COST, a, np.eye(D)),
+    "rounds": lambda task, a: noisy_tree._power_method(task, LOCATION, COST, a, np.eye(D)),
     "level": lambda task, a: moments(task, a, 0),
     "leaves": lambda task, a: moments(task, a, 1),
 }
@@ -68,7 +68,7 @@ def test_a_release_of_the_tree_keeps_its_claim(part, adjacency):
 
 @pytest.mark.parametrize("part", ["axes", "rounds"])
 def test_rows_that_are_not_clipped_are_caught(part):
-    true = principal_axes.products
-    with patch.object(principal_axes, "products", lambda *args: true(*args).map(lambda of: 4 * of)):
+    true = noisy_tree.products
+    with patch.object(noisy_tree, "products", lambda *args: true(*args).map(lambda of: 4 * of)):
         found = attack(part, "add-remove")
     assert not found.passed, str(found)

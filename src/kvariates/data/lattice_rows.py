@@ -245,13 +245,14 @@ def largest_values(X: Any, most: int) -> Any:
     return scipy.sparse.csr_matrix((X.data[kept], X.indices[kept], starts), shape=X.shape)
 
 
-def sparse_sums(X: Any, labels: Labels, k: int) -> F64:
-    """The sums (k, d) of rows on a lattice by label; float64 adds them without rounding."""
+def sparse_sums(X: Any, labels: Labels, k: int) -> LatticeSums:
+    """The sums by label of CSR rows on a lattice; float64 adds them without rounding."""
     ones = np.ones(len(labels))
     member = scipy.sparse.csr_matrix(
         (ones, (labels, np.arange(len(labels)))), shape=(k, len(labels))
     )
-    return np.asarray((member @ X).toarray())
+    totals, counts = (member @ X).toarray(), np.bincount(labels, minlength=k)
+    return LatticeSums(totals, counts, np.empty((0, X.shape[1])))
 
 
 def _inside(steps: I64, row: I64, n: int, most: int) -> I64:
@@ -282,14 +283,9 @@ def _row_numbers(X: Any) -> I64:
 FARTHEST = 4.0  # squared distance of two points of the unit ball
 
 
-def unit_lattice(p: int) -> Lattice:
-    """The lattice of step 2^-10 in the unit ball."""
-    return Lattice(1.0, p, "l2", n_max=2**42)
-
-
 def on_unit_lattice(points: F64) -> F64:
-    """Points clipped to the unit ball and rounded towards zero, each by itself."""
-    return quantize(points, unit_lattice(points.shape[1]))
+    """Points clipped to the unit ball and rounded towards zero to steps of 2^-10, one by one."""
+    return quantize(points, Lattice(1.0, points.shape[1], "l2", n_max=2**42))
 
 
 class SquaredDistances(DistanceRows):

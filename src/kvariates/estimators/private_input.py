@@ -5,7 +5,7 @@ And the domain of rows, a box by its bounds or a ball by its radius, which is pu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -70,8 +70,14 @@ class PrivateEstimator(CallbackSupportMixin):
             why = f": {NOT_RELEASED[name]}" if name in NOT_RELEASED else ""
             raise AttributeError(f"{type(self).__name__} has no {name}{why}.", name=name, obj=self)
 
-    def _released(self, record: FitRecord) -> FitRecord:
-        """The record with what was released."""
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags
+
+    def _fit_record(self) -> FitRecord:
+        """The record of the centres, with what was released."""
+        record: FitRecord = super()._fit_record()
         return replace(
             record, method=f"private {record.method}", counts=self.cluster_counts_,
             doubtful=self.doubtful_, errors=self.center_errors_, notes=tuple(self.notes_),
@@ -114,7 +120,7 @@ class PrivateEstimator(CallbackSupportMixin):
         complete = self._complete if self.missing == "error" else None
         condition = "; ".join(filter(None, [method.traits.condition, complete])) or None
         if self.budget is not None:
-            epsilon, delta = at_most(claim.epsilon), at_most(claim.delta)
+            epsilon, delta = spendable(claim)
             pure = delta == 0 or method.traits.pure
             rho = up_square_half(epsilon) if pure else rho_for(epsilon, delta)
             label = f"{type(self).__name__}, {self.n_clusters} {what}"
@@ -123,27 +129,29 @@ class PrivateEstimator(CallbackSupportMixin):
             )
         return condition
 
-    def _store_releases(self, result: PrivateResult, claim: Loss, facts: FitFacts) -> None:
-        """Everything but the centres."""
+    def _store_releases(
+        self, result: PrivateResult, claim: Loss, condition: str | None, domain: str, unit: str,
+        words: str = "", columns: Iterable[Any] = (),
+    ) -> None:  # fmt: skip
+        """Everything but the centres. Facts are public; `words`: of the estimator's parameters."""
         counts, errors = result.counts, result.errors
-        said = (errors.words(), *errors.lines())
-        facts = replace(facts, notes=result.notes, errors=said)
-        self.ledger_ = Ledger(self.adjacency, result.charges, claim, facts)
-        self.condition_, self.notes_ = facts.condition, result.notes
+        facts = FitFacts(
+            method=f"{type(self).__name__}, {method_words(self.method)}{words}",
+            n_clusters=int(self.n_clusters),
+            domain=domain,
+            unit=unit,
+            condition=condition,
+            version=version("kvariates"),
+            date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            columns=tuple(map(str, columns)),
+            notes=result.notes,
+            errors=(errors.words(), *errors.lines()),
+        )
+        self.ledger_ = Ledger(self.adjacency, tuple(result.charges), claim, facts)
+        self.condition_, self.notes_ = condition, result.notes
         self.cluster_counts_ = None if counts is None else counts.values
         self.doubtful_ = None if counts is None else counts.doubtful
         self.center_errors_, self.center_errors_about_ = errors.values, errors.words()
-
-    def _facts(
-        self, words: str, domain: str, unit: str, condition: str | None, columns: Sequence[str] = ()
-    ) -> FitFacts:
-        """The public facts of a fit, now."""
-        date, method = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), method_words(self.method)
-        made_by = f"{type(self).__name__}, {method}{words}"
-        return FitFacts(
-            made_by, int(self.n_clusters), domain, unit, condition, version("kvariates"), date,
-            tuple(columns),
-        )  # fmt: skip
 
 
 def spendable(claim: Loss) -> Loss:
@@ -278,13 +286,16 @@ class DomainSpec:
     radius: float | None = None
 
     @classmethod
-    def of(cls, bounds: Any, radius: Any, center: Any) -> DomainSpec:
+    def of(cls, bounds: Any, radius: Any, center: Any, X: Any) -> DomainSpec:
         """The domain of these parameters. ValueError if there is none, or two."""
+        named = isinstance(bounds, Mapping)
+        if named:
+            bounds = _in_order(bounds, X)
         if bounds is None and radius is None:
             raise ValueError(NO_DOMAIN)
         if bounds is not None and (radius is not None or center is not None):
             raise ValueError("Give either bounds=(low, high) or radius (and center), not both.")
-        return _ball(radius, center) if bounds is None else _box(bounds)
+        return _ball(radius, center) if bounds is None else _box(bounds, named=named)
 
     def check_features(self, d: int | None) -> None:
         """ValueError if it is given for another number of features than d; None: not known yet."""
@@ -306,18 +317,8 @@ class DomainSpec:
         return Domain.box(low, high) if self.radius is None else Domain.around(low, self.radius)
 
 
-@dataclass(frozen=True, eq=False)
-class NamedBounds:
-    """The low and the high ends of columns that were given by name, so in a known order."""
-
-    low: list[Any]
-    high: list[Any]
-
-
-def bounds_of_columns(bounds: Any, X: Any) -> Any:
-    """Bounds by the names of columns, in the order of X; other bounds as they are."""
-    if not isinstance(bounds, Mapping):
-        return bounds
+def _in_order(bounds: Mapping[Any, Any], X: Any) -> list[list[Any]]:
+    """The low ends and the high ends of bounds by the names of columns, in the order of X."""
     names = _get_feature_names(X)
     if names is None:
         raise ValueError("bounds by name need an X with names of columns, such as a DataFrame.")
@@ -331,13 +332,10 @@ def bounds_of_columns(bounds: Any, X: Any) -> Any:
     for name, pair in zip(names, pairs, strict=True):
         if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
             raise ValueError(f"bounds of column {name!r} must be a pair (low, high).")
-    return NamedBounds(*map(list, zip(*pairs, strict=True)))
+    return [list(ends) for ends in zip(*pairs, strict=True)]
 
 
-def _box(bounds: Any) -> DomainSpec:
-    named = isinstance(bounds, NamedBounds)
-    if named:
-        bounds = bounds.low, bounds.high
+def _box(bounds: Any, *, named: bool) -> DomainSpec:
     if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
         raise ValueError(
             "bounds must be a pair (low, high) of numbers, or of one number per feature, or a dict "

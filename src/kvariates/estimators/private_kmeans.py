@@ -22,7 +22,6 @@ from kvariates.data.lattice_rows import Adjacency
 from kvariates.data.rows import Labels, Rows, check_sparse
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import FitReport
-from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.names import PrivateMethodName
 from kvariates.estimators.private_input import (
@@ -31,7 +30,6 @@ from kvariates.estimators.private_input import (
     Missing,
     PrivateEstimator,
     all_finite,
-    bounds_of_columns,
     check_kind,
     checked_claim,
     missing_as_nan,
@@ -161,8 +159,7 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
 
     @validation.all_or_nothing
     def _fit(self, X: Any, report: FitReport) -> None:
-        bounds = bounds_of_columns(self.bounds, X)
-        spec = DomainSpec.of(bounds, self.radius, self.center)
+        spec = DomainSpec.of(self.bounds, self.radius, self.center, X)
         claim = checked_claim(self.epsilon, self.delta)
         method = self._method_of(PRIVATE_METHODS)
         is_sparse = sparse.issparse(X)
@@ -184,9 +181,8 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
         if condition is not None:
             charges = tuple(replace(c, label=_conditional(c.label)) for c in result.charges)
             result = replace(result, charges=charges)
-        columns = tuple(map(str, getattr(self, "feature_names_in_", ())))
-        facts = self._facts("", domain.words(), "one row", condition, columns)
-        self._store_releases(result, claim, facts)
+        columns = getattr(self, "feature_names_in_", ())
+        self._store_releases(result, claim, condition, domain.words(), "one row", columns=columns)
         self.cluster_centers_ = result.centers + domain.center
 
     def _validate(self, X: Any) -> Any:
@@ -229,15 +225,11 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
         end = "" if condition is None else f"  # {_conditional(condition)}"
         return f"{super().__repr__(N_CHAR_MAX=N_CHAR_MAX)}{end}"
 
-    def _fit_record(self) -> FitRecord:
-        return self._released(super()._fit_record())
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         entry = PRIVATE_METHODS.get(self.method) if isinstance(self.method, str) else None
         method = self.method if entry is None else entry.run
         tags.input_tags.sparse = isinstance(method, PrivateMethod) and method.traits.sparse
-        tags.non_deterministic = True
         return tags
 
 

@@ -19,7 +19,6 @@ from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.metrics import METRICS, Vectors
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import FitReport
-from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_medoids import FittedMedoids
 from kvariates.estimators.names import DemandMethodName, DistanceFunction, MedianMetric, RandomState
 from kvariates.estimators.private_input import (
@@ -191,8 +190,7 @@ class PrivateKMedian(PrivateEstimator, FittedMedoids):
         words += f", n_swaps={self.n_swaps}" * (self.n_swaps is not None)
         metric = self.metric if isinstance(self.metric, str) else "a callable"
         where = f"{space.n} public points, metric {metric}"
-        facts = self._facts(words, where, "one entry of the demand", condition)
-        self._store_releases(result, claim, facts)
+        self._store_releases(result, claim, condition, where, "one entry of the demand", words)
         self._nearest = space.two_nearest(result.centers).labels
         self._store_medoids(points, result.centers)
 
@@ -227,14 +225,6 @@ class PrivateKMedian(PrivateEstimator, FittedMedoids):
     def fit_predict(self, X: Any, y: Any = None, *, demand: Any = None) -> NDArray[np.int32]:
         """Fit, and the number of the nearest medoid of every point of X."""
         return np.array(self.fit(X, demand=demand)._labels_of_points)
-
-    def _fit_record(self) -> FitRecord:
-        return self._released(super()._fit_record())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        return tags
 
 
 NUMBERS = "numbers of points of X (integers), one for each person"

@@ -29,7 +29,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 8), np.geomspace(2.5, 256, 12
 class Approximate:
     """(epsilon, delta); pure where delta is 0."""
 
+    name: ClassVar = "epsilon"
     epsilon: float
     delta: float = 0.0
 
@@ -65,6 +66,7 @@ class Approximate:
 class Concentrated:
     """rho-zCDP (Bun and Steinke 2016)."""
 
+    name: ClassVar = "rho"
     rho: float
 
     @property
@@ -189,7 +191,7 @@ class Audit:
     @property
     def finding(self) -> str:
         """What the attack showed, in a sentence."""
-        name, bound = self._name, self.lower_bound
+        name, bound = self.claim.name, self.lower_bound
         if bound <= 0:
             return "The attack found nothing: this does not prove that the method is private."
         shown = f"The attack showed that {name} is at least {bound:.4g}"
@@ -197,12 +199,8 @@ class Audit:
             return f"THE CLAIM IS BROKEN. {shown}, and the claim is {self.claim.value:.4g}."
         return f"{shown}, which the claim allows: this does not prove that the claim holds."
 
-    @property
-    def _name(self) -> str:
-        return "rho" if isinstance(self.claim, Concentrated) else "epsilon"
-
     def __str__(self) -> str:
-        name = self._name
+        name = self.claim.name
         n, event, (here, there) = self.runs - self.runs // 2, self.event, self.event.hits
         lines = [
             f"claim      {self.claim}",

@@ -66,6 +66,10 @@ class Charge:
         """The variance of the noise of one released number."""
         return (2.0 if self.mechanism == "laplace" else 1.0) * self.scale**2
 
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(self.variance)
+
     def exact(self, *, concentrated: bool) -> Fraction:
         """The cost as a rational: epsilon, or (`concentrated`) rho."""
         if not concentrated or self.epsilon is None:

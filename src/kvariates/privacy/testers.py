@@ -106,20 +106,26 @@ EMPTY: F64 = np.empty(0)
 
 def _readable(output: Any) -> F64 | dict[Any, Any] | list[Any] | None:
     """Numbers as an array, or a dict or a list of outputs; None if it has no numbers."""
-    if isinstance(output, (set, frozenset)):
-        output = sorted(output, key=repr)
+    output = _plain(output)
     if isinstance(output, dict):
         return output
-    if isinstance(output, (bool, int, float, np.number, np.bool_, np.ndarray)):
-        array = np.asarray(output)
-        if array.dtype.kind in "biuf":
-            return array.astype(np.float64).ravel()
-        output = array.tolist()
+    if isinstance(output, np.ndarray):
+        return output.astype(np.float64).ravel()
     if not isinstance(output, (list, tuple)):
         return None
     if all(type(part) in (int, float) for part in output):
         return np.array(output, dtype=np.float64)
     return list(output)
+
+
+def _plain(output: Any) -> Any:
+    """Numbers as an array; other arrays, and sets, as lists."""
+    if isinstance(output, (set, frozenset)):
+        return sorted(output, key=repr)
+    if isinstance(output, (bool, int, float, np.number, np.bool_, np.ndarray)):
+        array = np.asarray(output)
+        return array if array.dtype.kind in "biuf" else array.tolist()
+    return output
 
 
 def _padded(arrays: Sequence[F64]) -> F64:
@@ -131,17 +137,13 @@ def _padded(arrays: Sequence[F64]) -> F64:
 
 def _label(output: Any) -> Hashable:
     """Equal for two outputs if and only if they are equal."""
-    if isinstance(output, (bool, int, float, np.number, np.bool_, np.ndarray)):
-        array = np.asarray(output)
-        if array.dtype.kind in "biuf":
-            return (array.dtype.kind, array.shape, array.tobytes())
-        output = array.tolist()
+    output = _plain(output)
+    if isinstance(output, np.ndarray):
+        return (output.dtype.kind, output.shape, output.tobytes())
     if isinstance(output, dict):
         output = sorted(output.items(), key=lambda item: repr(item[0]))
     if isinstance(output, (list, tuple)):
         return tuple(_label(part) for part in output)
-    if isinstance(output, (set, frozenset)):
-        return _label(sorted(output, key=repr))
     hashing: Any = type(output).__hash__
     if output is not None and hashing in (object.__hash__, None):
         raise TypeError(

@@ -38,7 +38,7 @@ from kvariates.privacy.query import Histogram, count_query, histogram_query
 from kvariates.privacy.rounding import down
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.noisy_centers import passed_by_few
-from kvariates.private_methods.principal_axes import coarse
+from kvariates.private_methods.noisy_tree import coarse
 from kvariates.private_methods.task import (
     PrivateMethod,
     PrivateResult,
@@ -327,7 +327,7 @@ class CandidateChoices(PrivateMethod[T], Generic[T]):
         choice = Fraction(self.choice_share)
         weight = plan.weight * trials + choice * (trials > 1) + filled._last
         part = cost.split([plan.level, weight - plan.level])[0]
-        error = 3 * sum(math.sqrt(charge.variance) for charge in accountant.charges)
+        error = 3 * sum(charge.deviation for charge in accountant.charges)
         notes = plan.notes(task.adjacency, count.n - error, part, task.kind.data)
         remaining = RemainingCost(cost, weight)
         run = self.runs(task, filled, plan, remaining, accountant)

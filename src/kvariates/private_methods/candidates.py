@@ -94,8 +94,9 @@ class KMeansTrials(Trials[PrivateTask]):
         domain, labels = self.task.domain, rows.map(lambda of: nearest_centers(of, centers))
         clusters = self.recovery(self.task, labels, cost, self.accountant)
         means = clusters.means() if guess is None else clusters.shrunken_means(guess)
+        counts = NoisyCounts.of(clusters.counts, clusters.counted.deviation)
         lifted = domain.clip(means)
-        return Trial(lifted, clusters.noisy_counts(), clusters.errors(lifted, domain), spreads)
+        return Trial(lifted, counts, clusters.errors(lifted, domain), spreads)
 
     def best(self, found: list[Trial], cost: Cost) -> int:
         """Among all features."""
@@ -112,8 +113,7 @@ class KMeansTrials(Trials[PrivateTask]):
     def result(self, end: Trial, notes: tuple[str, ...]) -> PrivateResult:
         if steps := self.choices.steps:
             end = self._refined(end, self.remaining.rest.split([1.0] * steps))
-        charges = tuple(self.accountant.charges)
-        return PrivateResult(end.centers, charges, end.counts, notes, end.errors)
+        return PrivateResult(end.centers, self.accountant.charges, end.counts, notes, end.errors)
 
     def _refined(self, end: Trial, costs: list[Cost]) -> Trial:
         """Noisy Lloyd steps on residuals; for sparse rows, labels by the centres and a recovery."""

@@ -131,8 +131,7 @@ class MedoidTrials(Trials[DemandTask]):
     recoveries: int = 0
 
     def result(self, end: Ints, notes: tuple[str, ...]) -> PrivateResult:
-        charges = tuple(self.accountant.charges)
-        return PrivateResult(end, charges, notes=notes, reach=self.reach)
+        return PrivateResult(end, self.accountant.charges, notes=notes, reach=self.reach)
 
     def trial(self) -> Ints:
         """Medoids of the task's demand."""

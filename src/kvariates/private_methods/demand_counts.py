@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from kvariates.data.hst_tree import HstTree, grow, seed_on_tree
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64
+from kvariates.numerics.draws import I64
 from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.mechanisms import Accountant, Release
 from kvariates.private_methods.noisy_centers import NoisyCounts, about_total
 from kvariates.private_methods.private_swaps import (
     DemandLocalSearch,
@@ -38,7 +39,6 @@ from kvariates.private_methods.private_swaps import (
     public_candidates,
 )
 from kvariates.private_methods.task import (
-    Counted,
     DemandTask,
     PrivateMethod,
     PrivateResult,
@@ -65,12 +65,8 @@ class LeveledTree:
     levels: list[Ints]
 
     @classmethod
-    def grown(cls, task: DemandTask, depth: int) -> LeveledTree:
-        """The `depth` highest levels of a new tree; more if they have fewer than k leaves."""
-        return cls.of(grow(task.space, task.rng), depth, task.k)
-
-    @classmethod
     def of(cls, tree: HstTree, depth: int, k: int) -> LeveledTree:
+        """The `depth` highest levels of a tree; more if they have fewer than k leaves."""
         top = np.full(tree.nodes, int(tree.height[0]), dtype=np.int64)
         top[1:] = tree.height[tree.parent[1:]] - 1
         heights = np.unique(top[1:])[::-1]
@@ -129,10 +125,11 @@ def noisy_tree(
         cells = _cells(tree, nodes)
         label = f"level {number}: demand of each node"
         counted = task.count(cells, len(nodes), label, cost, accountant)
-        counts[nodes] = counted.counts
+        counts[nodes] = counted.value
         if number == 1:
-            counts[0] = counted.counts.sum()
-            notes = about_total(counted.counts, counted.deviation, "nodes of the highest level")
+            counts[0] = counted.value.sum()
+            deviation, what = counted.charge.deviation, "nodes of the highest level"
+            notes = about_total(counted.value, deviation, what)
     return NoisyTree(tree, counts, notes)
 
 
@@ -188,8 +185,8 @@ class DemandCells(PrivateMethod[DemandTask]):
         if task.space.n <= self.first:  # every point is a cell, and one round is enough
             first, others = task.cost, []
         counted = _count(task, public, self.first, "round 1", first, accountant)
-        total = float(counted.noisy.counts.sum())
-        notes = about_total(counted.noisy.counts, counted.noisy.deviation, "first cells")
+        total = float(counted.noisy.value.sum())
+        notes = about_total(counted.noisy.value, counted.noisy.charge.deviation, "first cells")
         estimate = counted.estimate(public)
         for cost in others:
             number = self.second or self._most(total, cost.deviation(task.adjacency))
@@ -199,7 +196,7 @@ class DemandCells(PrivateMethod[DemandTask]):
         medoids = weighted_medoids(task, estimate, task.k, restarts)
         nearest = task.space.two_nearest(medoids).labels
         counts = counted.counts(np.maximum(nearest, 0), estimate, task.k)
-        return PrivateResult(medoids, tuple(accountant.charges), counts, notes)
+        return PrivateResult(medoids, accountant.charges, counts, notes)
 
     @staticmethod
     def _most(total: float, deviation: float) -> int:
@@ -212,15 +209,15 @@ class CountedCells:
     """The cell of every point, and the noisy counts of the cells."""
 
     cells: Ints
-    noisy: Counted
+    noisy: Release[I64]
 
     def estimate(self, before: F64) -> F64:
         """The demand of every point: the counts, spread in proportion to the estimate before.
 
         Counts become non-negative by the nearest such counts with the same sum.
         """
-        number = len(self.noisy.counts)
-        counts = nearest_counts(self.noisy.counts)
+        number = len(self.noisy.value)
+        counts = nearest_counts(self.noisy.value)
         held = np.bincount(self.cells, before, minlength=number)
         evenly = np.bincount(self.cells, minlength=number)
         some = held > 0
@@ -229,7 +226,7 @@ class CountedCells:
 
     def counts(self, nearest: Ints, estimate: F64, k: int) -> NoisyCounts:
         """The demand of each medoid, by the estimate, with the noise of its parts of the cells."""
-        number = len(self.noisy.counts)
+        number = len(self.noisy.value)
         held = np.bincount(self.cells, estimate, minlength=number)
         # A cell whose count became 0 had noise, too: it is shared by its points.
         mass = np.where(held[self.cells] > 0, estimate, 1.0)
@@ -239,7 +236,7 @@ class CountedCells:
         shares = parts.reshape(k, number) / np.where(masses > 0, masses, 1.0)
         cells = np.maximum((shares**2).sum(axis=1), 1.0)  # no part is less noisy than a cell
         counts: F64 = np.bincount(nearest, estimate, minlength=k).astype(np.float64)
-        return NoisyCounts.of(counts, self.noisy.deviation * np.sqrt(cells))
+        return NoisyCounts.of(counts, self.noisy.charge.deviation * np.sqrt(cells))
 
 
 def _count(
@@ -267,7 +264,7 @@ def weighted_medoids(
     return find_medoids(search, lambda space, mass: seed(space, k, mass, task.rng)).medoids
 
 
-def nearest_counts(noisy: F64) -> F64:
+def nearest_counts(noisy: I64) -> F64:
     """The nearest non-negative counts with the same sum, at least 1."""
     total, falling = max(float(noisy.sum()), 1.0), np.sort(noisy)[::-1]
     over = (np.cumsum(falling) - total) / np.arange(1, len(noisy) + 1)
@@ -312,7 +309,8 @@ class DemandHst(PrivateMethod[DemandTask]):
         check_number("seed_share", self.seed_share, 0.0, 1.0)
 
     def __call__(self, task: DemandTask) -> PrivateResult:
-        accountant, leveled = Accountant(), LeveledTree.grown(task, self.levels)
+        tree = grow(task.space, task.rng)
+        accountant, leveled = Accountant(), LeveledTree.of(tree, self.levels, task.k)
         if not leveled.levels:  # all points are at the same place: there is nothing to count
             swaps = max(1, self.n_swaps)
             return DemandLocalSearch(n_swaps=swaps, n_candidates=self.n_candidates)(task)
@@ -327,8 +325,7 @@ class DemandHst(PrivateMethod[DemandTask]):
             candidates = public_candidates(task, medoids, self.n_candidates, leveled.tree)
             found = private_search(task, medoids, candidates, searching, accountant)
             medoids, path, reach = found.medoids, found.sets, found.reach
-        charges = tuple(accountant.charges)
-        return PrivateResult(medoids, charges, notes=noisy.notes, path=path, reach=reach)
+        return PrivateResult(medoids, accountant.charges, notes=noisy.notes, path=path, reach=reach)
 
     def with_theory(self, n: int, k: int) -> DemandHst:
         """All levels of the tree, and T = k ln ln n swaps among all points (Theorem 4.3)."""

@@ -72,7 +72,7 @@ def passed_by_few(number: float, many: int, *, laplace: bool) -> float:
     return far if laplace else math.sqrt(2 * far)
 
 
-def about_total(counts: F64, deviation: float, what: str) -> tuple[str, ...]:
+def about_total(counts: NDArray[Any], deviation: float, what: str) -> tuple[str, ...]:
     """What to say if all counts together are not above their noise; else nothing."""
     total, noise = float(counts.sum()), deviation * math.sqrt(len(counts))
     if total >= CLEAR * noise:
@@ -116,7 +116,7 @@ class NoisyCounts:
     doubtful: Mask
 
     @classmethod
-    def of(cls, counts: F64, deviation: float | F64) -> NoisyCounts:
+    def of(cls, counts: NDArray[Any], deviation: float | F64) -> NoisyCounts:
         """Counts with noise of this deviation; or of these, one for each count."""
         scale = np.asarray(deviation) / math.sqrt(2)  # of Laplace noise
         least = scale * np.log(len(counts) / (CHANCE * (1 + np.exp(-1 / scale))))
@@ -126,7 +126,7 @@ class NoisyCounts:
     def of_steps(cls, counts: Sequence[F64], variances: Sequence[float]) -> NoisyCounts:
         """The means of the counts of several steps, with noise of these variances."""
         deviation = math.sqrt(sum(variances)) / len(counts)
-        return cls.of(np.mean(counts, axis=0, dtype=np.float64), deviation)
+        return cls.of(np.asarray(np.mean(counts, axis=0, dtype=np.float64)), deviation)
 
     def notes(self, *, pure: bool, kind: Kind = OF_ROWS) -> tuple[str, ...]:
         """What to say about doubtful centres, and what to try; empty if there are none."""
@@ -245,7 +245,7 @@ class CenterErrors:
             variance = np.sum([step.variance(centers + off) for step in steps], axis=0)
             count_noise = math.sqrt(sum(step.counted.variance for step in steps))
             # Tails of sums of Laplace noise are narrower than those of one.
-            wide = noise_width(steps[0].summed) / math.sqrt(steps[0].summed.variance)
+            wide = noise_width(steps[0].summed) / steps[0].summed.deviation
             least = counts - wide * count_noise
             values = np.minimum(np.abs(off) + wide * np.sqrt(variance) / least, most)
         return cls(np.where(least > 0, values, np.nan), MEANS)

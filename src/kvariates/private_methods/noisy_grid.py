@@ -107,13 +107,13 @@ class GridMethod(PrivateMethod[PrivateTask]):
             lambda of: histogram_query(of, threshold, task.adjacency, label)
         )
         found = accountant.release(query, cost).value
-        deviation = math.sqrt(accountant.charges[-1].variance)
+        deviation = accountant.charges[-1].deviation
         cells = PassedCells(
             grid.middles(found.cells), found.counts.astype(np.float64), threshold, deviation
         )
         end = clear_centers(task, cells, np.random.default_rng())
-        centers, charges = task.domain.clip(end.centers), tuple(accountant.charges)
-        return PrivateResult(centers, charges, end.counts, errors=OF_CELLS)
+        centers = task.domain.clip(end.centers)
+        return PrivateResult(centers, accountant.charges, end.counts, errors=OF_CELLS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -233,7 +233,7 @@ def _drawn(
     outside = domain.ball & (np.linalg.norm(centers, axis=1) >= domain.radius * (1 - 1e-9))
     released = centers + np.where(outside, np.inf, 0.0)[:, None]
     errors = CenterErrors.of_noise(centers, released, charge, 1.0, 2 * domain.half, DRAWN_ROW)
-    return PrivateResult(centers, tuple(accountant.charges), errors=errors)
+    return PrivateResult(centers, accountant.charges, errors=errors)
 
 
 def _centers(task: PrivateTask, resized: Resized, noisy: NoisyRows, floor: int) -> F64:
@@ -259,8 +259,8 @@ class NoisyForgy(PrivateMethod[PrivateTask]):
             # For both adjacencies a pick is replaced by another.
             made = accountant.sums(row, lattice, task.adjacency, label, cost, "replace-one")
             noisy.append(made.value)
-        released, charges = np.array(noisy), tuple(accountant.charges)
-        centers, most = task.domain.clip(released), 2 * task.domain.half
+        released, most, charges = np.array(noisy), 2 * task.domain.half, accountant.charges
+        centers = task.domain.clip(released)
         errors = CenterErrors.of_noise(centers, released, charges[-1], 1.0, most, DRAWN_ROW)
         return PrivateResult(centers, charges, errors=errors)
 

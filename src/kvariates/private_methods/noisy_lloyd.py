@@ -67,22 +67,22 @@ class NoisyAssigner:
     ) -> None:
         self.task, self.accountant = task, accountant
         self.costs, self.number = costs, 0  # of steps so far
-        self.balls: Balls | None = None  # of the last step
         self.clear: NDArray[np.bool_]  # whether a count of the last step is more than noise
-        self.variance: float  # of the noise of a sum in the last step
         self._rows, self._radii = task.rows.map(Rows.of), radii
         self.counts: F64 | None = None  # of the last step
-        self._steps: list[NoisyStep] = []
+        self.steps: list[NoisyStep] = []
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
         task, cost = self.task, self.costs[self.number]
         self.number += 1
-        lattice, what = task.narrowest_lattice, "rows"
+        lattice, what, balls = task.narrowest_lattice, "rows", None
+        around: tuple[F64, ...] = ()
         if self._radii is not None:
-            self.balls = Balls(centers, self._radii(self.counts, cost.sums))
+            balls = Balls(centers, self._radii(self.counts, cost.sums))
             lattice, what = Lattice(1.0, task.domain.d, "l2"), "residuals"
+            around = (centers, balls.radii[:, None])
         exact = self._rows.map(
-            lambda rows: lattice_sums(rows.X, rows.nearest(centers), task.k, lattice, self.balls)
+            lambda rows: lattice_sums(rows.X, rows.nearest(centers), task.k, lattice, balls)
         )
         label, adjacency = f"step {self.number}", task.adjacency
         counts = self.accountant.counts(
@@ -92,11 +92,9 @@ class NoisyAssigner:
         sums = self.accountant.sums(
             totals, lattice, adjacency, f"{label}: sums of {what}", cost.sums
         )
-        self.counts, self.variance = counts.value.astype(np.float64), sums.charge.variance
+        self.counts = counts.value.astype(np.float64)
         self.clear = is_clear(counts.value, counts.charge.scale)
-        around = () if self.balls is None else (centers, self.balls.radii[:, None])
-        step = NoisyStep(sums.value, self.counts, sums.charge, counts.charge, *around)
-        self._steps.append(step)
+        self.steps.append(NoisyStep(sums.value, self.counts, sums.charge, counts.charge, *around))
         return FloatStatistics(sums.value, self.counts, counts.value, changed=None)
 
     @property
@@ -107,14 +105,14 @@ class NoisyAssigner:
         """
         late = np.mean([step.counts for step in self._late], axis=0)
         whole = NoisyCounts.of_steps(
-            [step.counts for step in self._steps], [step.counted.variance for step in self._steps]
+            [step.counts for step in self.steps], [step.counted.variance for step in self.steps]
         )
         return replace(whole, values=np.maximum(late, 0.0))
 
     @property
     def _late(self) -> list[NoisyStep]:
         """The second half of the steps."""
-        return self._steps[len(self._steps) // 2 :]
+        return self.steps[len(self.steps) // 2 :]
 
     def errors(self, centers: F64) -> CenterErrors:
         """Of the centres after the last step."""
@@ -154,18 +152,17 @@ class ShrunkenMean:
     signal: F64 | None = None
 
     def __call__(self, centers: F64, statistics: Statistics) -> F64:
-        assigner, d = self.assigner, centers.shape[1]
-        assert assigner.balls is not None  # noqa: S101
+        assigner, step, d = self.assigner, self.assigner.steps[-1], centers.shape[1]
         clear, moves = assigner.clear, np.zeros_like(centers)
         by = statistics.weights[clear, None]
-        each = assigner.variance / by**2
+        each = step.summed.variance / by**2
         means = statistics.sums[clear] / by
         if self.signal is None:
             moves[clear] = shrink(means, d * each)
         else:
             inside, q = means @ self.signal @ self.signal.T, self.signal.shape[1]
             moves[clear] = shrink(inside, q * each) + shrink(means - inside, (d - q) * each)
-        return assigner.task.domain.clip(centers + assigner.balls.radii[:, None] * moves)
+        return assigner.task.domain.clip(centers + step.radii * moves)
 
 
 # proof: lloyd.md
@@ -190,8 +187,8 @@ class NoisyLloyd(PrivateMethod[PrivateTask]):
         start = spread_out(task.domain, task.k, np.random.default_rng())
         assigner = NoisyAssigner(task, costs, accountant)
         centers = assigner.refine(start, NoisyMean(assigner))
-        charges, errors = tuple(accountant.charges), assigner.errors(centers)
-        return PrivateResult(centers, charges, assigner.cluster_counts, errors=errors)
+        counts, errors = assigner.cluster_counts, assigner.errors(centers)
+        return PrivateResult(centers, accountant.charges, counts, errors=errors)
 
 
 def count_share(d: int, *, pure: bool) -> float:

@@ -206,8 +206,7 @@ class DemandLocalSearch(PrivateMethod[DemandTask]):
         accountant = Accountant()
         costs = task.cost.split([1.0] * (self.n_swaps + 1))
         path = private_search(task, medoids, candidates, costs, accountant)
-        charges = tuple(accountant.charges)
-        return PrivateResult(path.medoids, charges, path=path.sets, reach=path.reach)
+        return PrivateResult(path.medoids, accountant.charges, path=path.sets, reach=path.reach)
 
     def with_theory(self, n: int, k: int) -> DemandLocalSearch:
         """With T = 6 k ln n swaps among all points (Gupta et al. 2010)."""

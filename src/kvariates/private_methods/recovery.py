@@ -23,7 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kvariates.data.lattice_rows import Lattice, largest_values, lattice_sums, sparse_sums
+from kvariates.data.lattice_rows import (
+    Lattice,
+    LatticeSums,
+    largest_values,
+    lattice_sums,
+    sparse_sums,
+)
 from kvariates.data.rows import F64, Labels
 from kvariates.numerics.draws import I64
 from kvariates.privacy.budget import Cost
@@ -34,7 +40,7 @@ from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
 from kvariates.private_methods.noisy_centers import (
     CenterErrors,
-    NoisyCounts,
+    Mask,
     NoisyStep,
     is_clear,
     passed_by_noise,
@@ -47,35 +53,22 @@ FALSE_VALUES = 1.0  # expected number of a cluster's sums that pass by noise alo
 PICK_SHARE, VALUE_SHARE = 0.5, 0.5  # of what is left after the counts
 
 
-@dataclass(frozen=True, eq=False)
-class Clusters:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Clusters(NoisyStep):
     """Noisy numbers of rows and sums of features of every cluster.
 
-    counted, summed : the charges of the counts and of the sums.
+    clear : whether a count is more than noise.
     reach : sums that are not above it are left out, since noise alone could reach it; 0 for all.
+    released : (k, d): which sums were released; the others are 0.
     """
 
-    counts: F64
-    sums: F64
-    clear: NDArray[np.bool_]  # whether a count is more than noise
-    counted: Charge
-    summed: Charge
+    clear: Mask
     reach: float
-    released: NDArray[np.bool_]  # (k, d): which sums were released; the others are 0
-
-    @property
-    def variance(self) -> float:
-        """Of the noise of a sum."""
-        return self.summed.variance
-
-    def noisy_counts(self) -> NoisyCounts:
-        """The counts, and whether noise alone could give them."""
-        return NoisyCounts.of(self.counts, math.sqrt(self.counted.variance))
+    released: Mask
 
     def errors(self, centers: F64, domain: Domain) -> CenterErrors:
         """Of centres that were made from the means."""
-        step = NoisyStep(self.sums, self.counts, self.summed, self.counted)
-        found = CenterErrors.of_steps(centers, [step], 2 * domain.half)
+        found = CenterErrors.of_steps(centers, [self], 2 * domain.half)
         return found.without(~self.released)
 
     def means(self) -> F64:
@@ -97,19 +90,11 @@ class Clusters:
     def _shrunken(self, sums: F64, clusters: int) -> F64:
         """Sums of so many clusters, shrunken by the noise of those that were not left out."""
         noisy = (sums != 0).sum(axis=1, keepdims=True)
-        return shrink(sums, clusters * self.variance * noisy)
+        return shrink(sums, clusters * self.summed.variance * noisy)
 
 
 def _above(sums: F64, reach: float) -> F64:
     return np.where(np.abs(sums) > reach, sums, 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """Exact, hence secret."""
-
-    counts: I64
-    totals: F64
 
 
 @dataclass(frozen=True)
@@ -149,9 +134,9 @@ class Recovery:
             noisy = accountant.sums(totals, lattice, task.adjacency, f"{name}: sums of rows", rest)
             sums, released, charge = noisy.value, np.ones(noisy.value.shape, bool), noisy.charge
         reach = _reach(charge, task.domain.d) if self.kind == "threshold" else 0.0
-        clear = is_clear(counts.value, counts.charge.scale)
         return Clusters(
-            counts.value.astype(np.float64), sums, clear, counts.charge, charge, reach, released
+            sums, counts.value.astype(np.float64), charge, counts.charge,
+            clear=is_clear(counts.value, counts.charge.scale), reach=reach, released=released,
         )  # fmt: skip
 
     def few_values(self, rows: Any) -> Any:
@@ -200,12 +185,11 @@ def _sizes(cluster: int, features: I64, totals: F64) -> F64:
     return np.asarray(np.abs(totals[cluster, features]))
 
 
-def _sums(k: int, lattice: Lattice, data: tuple[Any, Labels]) -> _Sums:
+def _sums(k: int, lattice: Lattice, data: tuple[Any, Labels]) -> LatticeSums:
     rows, labels = data
     if sparse.issparse(rows):
-        return _Sums(np.bincount(labels, minlength=k), sparse_sums(rows, labels, k))
-    exact = lattice_sums(rows, labels, k, lattice)
-    return _Sums(exact.counts, exact.totals)
+        return sparse_sums(rows, labels, k)
+    return lattice_sums(rows, labels, k, lattice)
 
 
 def _reach(charge: Charge, numbers: int) -> float:

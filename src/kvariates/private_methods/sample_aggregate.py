@@ -55,11 +55,10 @@ class Gupt(PrivateMethod[PrivateTask]):
         # For both adjacencies one result is replaced by another.
         noisy = accountant.sums(total, lattice, task.adjacency, label, cost, "replace-one").value
         means = (noisy / blocks).reshape(task.k, -1)
-        centers, charges = task.domain.clip(means), tuple(accountant.charges)
-        errors = CenterErrors.of_noise(
-            centers, means, charges[-1], 1 / blocks, 2 * task.domain.half, "the mean of all blocks"
-        )
-        return PrivateResult(centers, charges, errors=errors)
+        centers, most, about = task.domain.clip(means), 2 * task.domain.half, "mean of all blocks"
+        charge = accountant.charges[-1]
+        errors = CenterErrors.of_noise(centers, means, charge, 1 / blocks, most, f"the {about}")
+        return PrivateResult(centers, accountant.charges, errors=errors)
 
 
 # proof: aggregate.md
@@ -91,7 +90,7 @@ class SampleAggregate(PrivateMethod[PrivateTask]):
             at = accountant.choose(scores, moved, task.adjacency, label, cost, "add-remove")
             medians.append(float(ends[at] + ends[at + 1]) / 2)
         centers = task.domain.clip(np.array(medians).reshape(task.k, -1))
-        return PrivateResult(centers, tuple(accountant.charges), errors=OF_MEDIANS)
+        return PrivateResult(centers, accountant.charges, errors=OF_MEDIANS)
 
 
 def block_results(task: PrivateTask, blocks: int) -> Secret[F64]:

@@ -14,7 +14,6 @@ random draws without the data; the number of rows only under replace-one) or was
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -28,9 +27,10 @@ from numpy.typing import NDArray
 from kvariates.data.lattice_rows import Adjacency, Lattice, farthest
 from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.rows import F64, nearest_centers
+from kvariates.numerics.draws import I64
 from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.ledger import Charge
-from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.mechanisms import Accountant, Release
 from kvariates.privacy.query import Query, total_query
 from kvariates.privacy.rounding import rho_for
 from kvariates.privacy.secret import Secret
@@ -99,17 +99,16 @@ class Task(ABC, Generic[S]):
         label: str,
         cost: Cost,
         accountant: Accountant,
-    ) -> Counted:
+    ) -> Release[I64]:
         """Noisy numbers of the rows in disjoint cells 0 .. number - 1; a row in cell -1 is in none.
 
         Empty cells have noise, too.
         """
         exact = self.rows.map(lambda of: np.bincount(cell_of(of) + 1, minlength=number + 1)[1:])
-        made = accountant.counts(exact, self.adjacency, label, cost)
-        return Counted(made.value.astype(np.float64), math.sqrt(made.charge.variance))
+        return accountant.counts(exact, self.adjacency, label, cost)
 
     @abstractmethod
-    def count_clusters(self, centers: Any, cost: Cost, accountant: Accountant) -> Counted:
+    def count_clusters(self, centers: Any, cost: Cost, accountant: Accountant) -> Release[I64]:
         """Noisy numbers of the rows of each centre."""
 
     def only_centers(self) -> Any:
@@ -119,14 +118,6 @@ class Task(ABC, Generic[S]):
 
 def _number(rows: NDArray[Any]) -> int:
     return int(rows.shape[0])
-
-
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """Noisy counts, and the standard deviation of the noise of each."""
-
-    counts: F64
-    deviation: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +143,7 @@ class PrivateTask(Task[F64]):
         # The l1 norm of a box is smaller than that of the ball around it, unless it is a cube.
         return self.domain.l1_lattice
 
-    def count_clusters(self, centers: F64, cost: Cost, accountant: Accountant) -> Counted:
+    def count_clusters(self, centers: F64, cost: Cost, accountant: Accountant) -> Release[I64]:
         def nearest(rows: F64) -> NDArray[np.int32]:
             return nearest_centers(rows, centers)
 
@@ -187,7 +178,7 @@ class DemandTask(Task[Ints]):
 
     def count(
         self, cells: Ints, number: int, label: str, cost: Cost, accountant: Accountant
-    ) -> Counted:
+    ) -> Release[I64]:
         """Noisy demand of cells; `cells`: the cell of each point of the space, -1 for none."""
 
         def cell_of(demand: Ints) -> Ints:
@@ -195,7 +186,7 @@ class DemandTask(Task[Ints]):
 
         return self.count_cells(cell_of, number, label, cost, accountant)
 
-    def count_clusters(self, centers: Ints, cost: Cost, accountant: Accountant) -> Counted:
+    def count_clusters(self, centers: Ints, cost: Cost, accountant: Accountant) -> Release[I64]:
         nearest = self.space.two_nearest(centers).labels.astype(np.int64)
         return self.count(nearest, self.k, "demand of each medoid", cost, accountant)
 
@@ -259,12 +250,15 @@ class PrivateResult:
     """
 
     centers: NDArray[Any]
-    charges: tuple[Charge, ...]
+    charges: Sequence[Charge]
     counts: NoisyCounts | None = None
     notes: tuple[str, ...] = ()
     errors: CenterErrors = UNKNOWN
     path: Sequence[NDArray[np.int64]] = ()
     reach: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "charges", tuple(self.charges))
 
 
 @dataclass(frozen=True)
@@ -353,8 +347,8 @@ def run_method(method: PrivateMethod[T] | Callable[[T], PrivateResult], task: T)
         result = method(task.with_part(rest))
     accountant = Accountant()
     counted = task.count_clusters(result.centers, counting, accountant)
-    notes = result.notes or about_swaps(result.reach, float(counted.counts.sum()))
-    counts = NoisyCounts.of(counted.counts, counted.deviation)
+    notes = result.notes or about_swaps(result.reach, float(counted.value.sum()))
+    counts = NoisyCounts.of(counted.value, counted.charge.deviation)
     charges = (*result.charges, *accountant.charges)
     return _with_notes(replace(result, counts=counts, charges=charges, notes=notes), task)
 
