@@ -21,7 +21,8 @@ certificates.kmeans_certificate: capped_bound certify_kmeans KnownClusters lower
     solve WeightedDistances
 certificates.kmedian_certificate: certify
 cli.app: app tables
-cli.fit_request: FitRequest parse_bounds
+cli.fit_command: FitRequest
+cli.fit_private: parse_bounds
 cli.reading: ReadRequest
 cli.saved_model: load_model
 cli: main_of_command=main
@@ -165,9 +166,9 @@ tables: Entry Table
 _MODULES = """
 balancing.anticlusters balancing.feasible_groups balancing.group_balance
 certificates.kmeans_certificate certificates.kmedian_certificate
-cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
-cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables data.lattice_rows
-data.assigners data.transport_plan demo.cities estimators.metric_input estimators.names
+cli.app cli.fit_dask cli.fit_means cli.measuring cli.options cli.screen
+data.cluster_sums data.distance_tables data.lattice_rows
+data.assigners data.transport_plan demo demo.cities estimators.metric_input estimators.names
 federated.client federated.private_peer peers.masks peers.vertical privacy.empty_cells
 privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
 private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates
@@ -175,7 +176,8 @@ private_methods.noisy_lloyd private_methods.noisy_tree private_methods.private_s
 private_methods.sample_aggregate private_methods.task refining.medoid_search refining.minibatch
 refining.refinements refining.swaps report.clusters seeding.global_kmeans
 seeding.seedings sources.assembling sources.input_file
-sources.opened_table sources.private_text sources.scaling estimators.saving summaries.merge_reduce
+sources.opened_table sources.private_text sources.scaling estimators.saving file_writing
+summaries.merge_reduce
 summaries.partition
 """
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from api import audit_command_module as audit_command
 from api import load_model
+from api import measuring_module as measuring
 from cli.test_fit import failure, run
 
 from kvariates import KMeans, choose_k
@@ -201,7 +201,7 @@ class TestCompare:
         assert costs == [line["cost"] for line in columns["runs"]]
 
 
-def _and_words(attack, summary=audit_command.Attack.summary):
+def _and_words(attack, summary=measuring.Attack.summary):
     return summary(attack) | {"words": attack.words()[-1]}
 
 
@@ -212,15 +212,15 @@ class TestAudit:
         assert re.search("The attack (found nothing|showed .*): this does not prove", result.stdout)
 
     def test_a_broken_method_is_found_and_ends_with_1(self, monkeypatch):
-        true = audit_command.AttackedMethod.__call__
+        true = measuring.AttackedMethod.__call__
 
         def broken(attacked, X):
             model = true(attacked, X)
             model.cluster_counts_ = np.array([0.0, len(X)])  # no noise
             return model
 
-        monkeypatch.setattr(audit_command.AttackedMethod, "__call__", broken)
-        monkeypatch.setattr(audit_command.Attack, "summary", _and_words)
+        monkeypatch.setattr(measuring.AttackedMethod, "__call__", broken)
+        monkeypatch.setattr(measuring.Attack, "summary", _and_words)
         result = run("audit", "grid", "--runs", 320, "--json")
         assert result.exit_code == 1
         found = json.loads(result.stdout)

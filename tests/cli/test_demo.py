@@ -5,6 +5,7 @@ import html
 import re
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,8 @@ from api import (
     straight_choice,
 )
 from api import cities_module as private_cities
-from api import demo_command_module as demo_command
+from api import demo_module as demo_page
+from api import screen_module as screen
 from browser.conftest import browser  # noqa: F401 (a fixture)
 from browser.visits import DESK, PHONE, Visit
 from rich.progress import Progress
@@ -45,11 +47,11 @@ class Demo(NamedTuple):
 def demo(tmp_path_factory):
     """The command with two private fits for each budget."""
     out, kept = tmp_path_factory.mktemp("demo") / "out", []
-    solve = demo_command.solve_others
+    solve = demo_page.solve_others
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(private_cities, "RUNS", 2)
         patch.setattr(
-            demo_command, "solve_others", lambda *given: kept.append(solve(*given)) or kept[0]
+            demo_page, "solve_others", lambda *given: kept.append(solve(*given)) or kept[0]
         )
         return Demo(CliRunner().invoke(app, ["demo", "-o", str(out)]), out, kept[0])
 
@@ -98,7 +100,7 @@ def test_the_page_works_in_a_browser(demo, browser, theme, viewport):  # noqa: F
 
 def test_the_map_can_be_repeated(tmp_path, demo):
     with Progress(disable=True) as progress:
-        demo_command.draw_regions(tmp_path, progress)
+        demo_page.draw_regions(tmp_path, partial(screen.phase, progress))
     for name in ("regions.csv", "picture.png"):
         assert (tmp_path / name).read_bytes() == (demo.out / name).read_bytes()
 
@@ -107,8 +109,8 @@ def test_after_ctrl_c_the_map_is_kept(monkeypatch, tmp_path):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo_command, "solve_others", interrupted)
-    monkeypatch.setattr(demo_command.world, "write_regions", lambda *given: given[-1].joinpath(
+    monkeypatch.setattr(demo_page, "solve_others", interrupted)
+    monkeypatch.setattr(demo_page.world, "write_regions", lambda *given: given[-1].joinpath(
         "picture.png").write_bytes(b"map"))  # fmt: skip
     result = CliRunner().invoke(app, ["demo", "-q", "-o", str(tmp_path / "out")])
     assert result.exit_code == 130

@@ -234,6 +234,5 @@ class TestReading:
         ],
     )
     def test_a_repeated_run_has_its_seed_once_and_may_replace_files(self, given, repeated):
-        reading = ReadRequest(Path("a"))
-        request = FitRequest(reading, 3, {"random_state": 5}, words=tuple(given))
+        request = FitRequest(None, ReadRequest(Path("a")), {"random_state": 5}, tuple(given))
         assert request.command == f"kvariates {repeated}"

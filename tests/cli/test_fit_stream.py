@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from api import fit_stream_module as fit_stream
+from api import fit_means_module as fit_means
 from api import input_file_module as input_file
 from cli.test_fit import FILES, failure
 from cli.test_fit import run as invoke
@@ -182,7 +182,7 @@ def gaps(request, tmp_path):
 def test_ids_and_other_columns_stay_beside_their_labels(gaps, tmp_path, monkeypatch):
     """Blocks, row groups and batches end at different rows."""
     path, frame = gaps
-    monkeypatch.setattr(fit_stream, "blocks", partial(blocks, block_bytes=8 * 64))
+    monkeypatch.setattr(fit_means, "blocks", partial(blocks, block_bytes=8 * 64))
     words = ["-k", 3, "--stream", "--missing", "drop", "--seed", 1, "-o", tmp_path / "out"]
     done = run("fit", path, *words, "--id", "id", "--keep")
     assert "5 rows with a missing value left out; their label is missing" in done.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from api import PRIVATE_METHODS, app
-from api import output_folder_module as output_folder
+from api import file_writing_module as file_writing
 from api import screen_module as screen
 from cli.test_fit import FILES, failure, help_of, rows_of, run
 from typer.testing import CliRunner
@@ -98,11 +98,11 @@ def test_the_second_of_two_runs_replaces_the_first_only_by_force(
         def none(*_):
             raise OSError(1, "Operation not permitted")
 
-        monkeypatch.setattr(output_folder.Path, "hardlink_to", none)
+        monkeypatch.setattr(file_writing.Path, "hardlink_to", none)
     out = tmp_path / "out"
 
     def write(run, inner=lambda: None):
-        with output_folder.moved_into_place(out, "ab", force=force) as folder:
+        with file_writing.moved_into_place(out, "ab", force=force) as folder:
             for name in "ab":
                 (folder / name).write_text(run)
             inner()
@@ -113,7 +113,7 @@ def test_the_second_of_two_runs_replaces_the_first_only_by_force(
     if force:
         both()
     else:
-        with pytest.raises(output_folder.OutputExistsError, match="--force replaces it"):
+        with pytest.raises(ValueError, match="--force replaces it"):
             both()
     found = {path.name: path.read_text() for path in out.iterdir()}
     assert found == dict.fromkeys("ab", "second" if force else "first")

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from api import file_writing_module as file_writing
 from api import input_file_module as input_file
-from api import output_folder_module as output_folder
 from api import screen_module as screen
 from cli.test_fit import FILES, failure, help_of, run
 from rich.console import Console
@@ -232,17 +232,17 @@ class TestOutput:
         out.mkdir()
         for name in "abc":
             (out / name).write_text("old")
-        rename = output_folder.Path.rename
+        rename = file_writing.Path.rename
 
         def fail(path, target):
             if path.name == "c" and "out-" in str(path):
                 raise OSError(5, "Input/output error")
             return rename(path, target)
 
-        monkeypatch.setattr(output_folder.Path, "rename", fail)
+        monkeypatch.setattr(file_writing.Path, "rename", fail)
 
         def write_new():
-            with output_folder.moved_into_place(out) as folder:
+            with file_writing.moved_into_place(out) as folder:
                 for name in "abc":
                     (folder / name).write_text("new")
 
@@ -371,7 +371,7 @@ def test_an_interruption_after_the_files_are_in_place_does_not_deny_them(
 
     words = ["fit", rows, "-k", 2, "-o", tmp_path / "out"]
     with monkeypatch.context() as patch:
-        patch.setattr("kvariates.cli.fit_command.write_labels", interrupt)
+        patch.setattr("kvariates.cli.fit_means.write_labels", interrupt)
         assert failure(*words, code=130) == "interrupted; nothing was written"
         assert not (tmp_path / "out").exists()
     monkeypatch.setattr("kvariates.cli.fit_command.show_fit", interrupt)
@@ -391,7 +391,7 @@ def test_no_space_left_is_said_plainly(rows, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device", str(tmp_path / "x"))
 
-    monkeypatch.setattr("kvariates.cli.fit_command.write_labels", full)
+    monkeypatch.setattr("kvariates.cli.fit_means.write_labels", full)
     line = failure("fit", rows, "-k", 2, "-o", tmp_path / "out")
     assert line == "the disk is full; nothing was written"
     assert [p.name for p in tmp_path.iterdir()] == ["X.npy"]
@@ -401,7 +401,7 @@ def test_too_little_memory_is_one_line(rows, tmp_path, monkeypatch):
     def lacking(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("kvariates.cli.fit_command.read_table", lacking)
+    monkeypatch.setattr("kvariates.cli.fit_means.read_table", lacking)
     assert "there is not enough memory" in failure("fit", rows, "-k", 2, "-o", tmp_path / "out")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from api import FitRequest, ReadRequest
+from api import ReadRequest, load_model
 from api import fit_dask_module as dask_fitting
 from cli.test_fit import FILES, failure
 from cli.test_fit import run as invoke
@@ -57,6 +57,24 @@ def test_writes_what_fit_writes(client, folder, tmp_path):
     np.testing.assert_allclose(centers, model.cluster_centers_)
 
 
+def test_the_cosine_metric(client, folder, tmp_path):
+    out = tmp_path / "out"
+    words = ["-k", 3, "--metric", "cosine", "--columns", "x,y", "--seed", 7, "-o", out]
+    done = invoke("fit", folder, *words, "--dask", address(client))
+    assert done.exit_code == 0, done.output
+    frame = dd.read_parquet(str(folder))[["x", "y"]]
+    model = KMeans(3, metric="cosine", random_state=7, client=client).fit(frame)
+    labels = pd.read_parquet(out / "labels.parquet")["label"]
+    np.testing.assert_array_equal(labels, model.labels_.compute())
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["inertia"] == model.inertia_
+    assert summary["parameters"]["metric"] == "cosine"
+    saved = load_model(out)
+    np.testing.assert_array_equal(saved.cluster_centers_, model.cluster_centers_)
+    np.testing.assert_array_equal(saved.predict(frame.compute()), labels)
+    assert "cosine metric" in (out / "report.html").read_text()
+
+
 def test_a_missing_extra_is_one_line(folder, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     line = failure("fit", folder, "-k", 3, "-o", tmp_path / "out", "--dask", "tcp://127.0.0.1:1")
@@ -90,7 +108,7 @@ def test_ids_and_other_columns_stay_beside_their_labels(client, folder, tmp_path
     ("words", "line"),
     [
         (("--id", "z"), "no column 'z'"),
-        (("--metric", "cosine"), "--metric cosine does not work with --dask"),
+        (("--metric", "manhattan"), "--metric: 'manhattan' is not one of"),
         (("--init", "hst"), "--init hst does not work with --dask; use one of"),
         (("--standardize",), "--scale standard does not work with --dask"),
         (("--missing", "drop"), "--missing drop does not work with --dask"),
@@ -121,8 +139,8 @@ def test_not_parquet(client, tmp_path):
 
 def test_a_column_of_weights_is_no_feature():
     frame = pd.DataFrame({"x": [1.0], "w": [2.0], "name": ["a"]})
-    request = FitRequest(ReadRequest(Path("rows"), None, "w"), 3, {})
-    assert list(dask_fitting._columns(frame, request)[0]) == ["x"]
-    request = FitRequest(ReadRequest(Path("rows"), ["x", "w"], "w"), 3, {})
+    reading = ReadRequest(Path("rows"), None, "w")
+    assert list(dask_fitting._columns(frame, reading)[0]) == ["x"]
+    reading = ReadRequest(Path("rows"), ["x", "w"], "w")
     with pytest.raises(ValueError, match="column 'w' holds the weights; do not cluster it"):
-        dask_fitting._columns(frame, request)
+        dask_fitting._columns(frame, reading)

@@ -2,31 +2,26 @@
 
 Results go to standard output and to files, progress and errors to standard error. An error is one
 line, ``kvariates: what, where``; `app.py` has the exit codes. Each command is a function here that
-gathers its options; its work is in a module of its own, which is imported when it is needed, so
+states its options; its work is in a module of its own, which is imported when it is needed, so
 that ``kvariates --help`` is quick.
 """
 
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer import Argument, Option
 
 from kvariates.cli import options as given
-from kvariates.cli.app import (
-    TableOptions,
-    app,
-    printable,
-    run_command,
-    tidy_errors,
-    words_of,
-)
-from kvariates.cli.options import gathered
-from kvariates.cli.output_folder import printed_file, written_file
+from kvariates.cli.app import ARGUMENTS, app, printable, run_command, tidy_errors, words_of
+from kvariates.cli.options import command
 from kvariates.extras import needed
+from kvariates.file_writing import moved_into_place, refuse_inputs, written_file
 
 
 def main() -> NoReturn:
@@ -40,9 +35,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-_VERSION = typer.Option(
-    "--version", callback=_print_version, is_eager=True, help="Print the version."
-)
+_VERSION = Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
 
 
 @app.callback()
@@ -52,125 +45,199 @@ def _root(context: typer.Context, _version: Annotated[bool, _VERSION] = False) -
         typer.echo(context.get_help())
 
 
-@app.command(cls=TableOptions)
-def fit(
-    context: typer.Context,
-    data: given.Data,
-    k: given.Clusters,
-    out: given.Out = Path("kvariates-out"),
-    objective: given.FitObjective = given.Objective.means,
-    metric: given.FitMetric = None,
-    init: given.Name = None,
-    algorithm: given.Name = None,
-    n_init: given.Starts = None,
-    seed: given.Seed = None,
-    columns: given.Columns = None,
-    weights: given.Weights = None,
-    identifier: given.Identifier = None,
-    keep: given.Keep = False,
-    nodes: given.Nodes = None,
-    scale: given.Scale = given.Scaling.none,
-    standardize: given.Standardize = False,
-    size_min: given.SizeMin = None,
-    size_max: given.SizeMax = None,
-    certify: given.Certify = False,
-    epsilon: given.Epsilon = None,
-    delta: given.Delta = None,
-    bounds: given.Bounds = None,
-    demand: given.Demand = None,
-    labels: given.Labels = False,
-    stream: given.Stream = None,
-    dask: given.Dask = None,
-    missing: given.MissingValues = None,
-    delimiter: given.Delimiter = None,
-    decimal: given.Decimal = None,
-    encoding: given.Encoding = None,
-    header: given.Header = None,
-    na: given.NaWords = None,
-    skip: given.SkippedLines = 0,
-    force: given.Force = False,
-    as_json: given.Json = False,
-    quiet: given.Quiet = False,
-) -> None:
+@command
+def fit(context: typer.Context, options: given.FitArguments) -> None:
     """Cluster a table: writes centres, labels, a model, a summary and a report."""
-    choices: dict[str, Any] = {
-        "metric": metric, "init": init, "algorithm": algorithm, "n_init": n_init,
-        "size_min": size_min, "size_max": size_max, "certify": certify or None,
-        # A drawn seed is written to summary.json, so that the run can be repeated.
-        "random_state": secrets.randbits(32) if seed is None and epsilon is None else seed,
-    }  # fmt: skip
-    choices = {name: value for name, value in choices.items() if value is not None}
-    with tidy_errors() as notes:
-        from kvariates.cli.fit_command import run_fit
-        from kvariates.cli.fit_request import FitRequest, private_budget
+    with tidy_errors(options.shown.quiet) as notes:
+        from kvariates.cli.fit_command import FitRequest, run_fit
 
-        # All that were given: the last alone would be a fit of other columns.
-        every = ",".join(bounds) if bounds else None
-        budget = private_budget(epsilon, delta, every, demand, objective.value)
-        private_rows = budget is not None and budget.demand is None
-        reading = gathered(data, columns, missing or ("keep" if private_rows else None),
-                           (delimiter, decimal, encoding, header, na, skip),
-                           weights=weights, identifier=identifier, keep=keep,
-                           notes=notes)  # fmt: skip
-        request = FitRequest(
-            reading, None if k == "auto" else int(k), choices, objective.value,
-            _scaling(scale, standardize), budget, labels, nodes, words_of(context), quiet,
-        )  # fmt: skip
-        run_fit(request, out, stream=stream, dask=dask, force=force, as_json=as_json)
+        run_fit(FitRequest.of(options, words_of(context), notes))
 
 
-def _scaling(scale: given.Scaling, standardize: bool) -> str:
-    if standardize and scale not in (given.Scaling.none, given.Scaling.standard):
-        raise ValueError(f"--standardize is --scale standard; leave it out with --scale {scale}")
-    return "standard" if standardize else scale.value
+def _seed(seed: int | None) -> int:
+    return secrets.randbits(32) if seed is None else seed
 
 
-@app.command(cls=TableOptions)
+@command
 def predict(
-    model: given.Model,
+    model: Annotated[Path, Argument(help=ARGUMENTS["model"])],
     data: given.Data,
-    out: given.LabelsOut = Path("labels.parquet"),
+    out: Path = Option(
+        Path("labels.parquet"),
+        "-o",
+        "--out",
+        parser=given.place,
+        metavar="PATH",
+        help="File for the labels: .parquet or .csv; - prints them as CSV.",
+    ),
     columns: given.Columns = None,
     identifier: given.Identifier = None,
     keep: given.Keep = False,
-    missing: given.MissingValues = None,
-    delimiter: given.Delimiter = None,
-    decimal: given.Decimal = None,
-    encoding: given.Encoding = None,
-    header: given.Header = None,
-    na: given.NaWords = None,
-    skip: given.SkippedLines = 0,
+    *,
+    written: given.Written,
     force: given.Force = False,
-    as_json: given.Json = False,
-    quiet: given.Quiet = False,
+    shown: given.Shown,
 ) -> None:
     """Label the rows of a table by a model that fit has written."""
-    with tidy_errors() as notes:
+    with tidy_errors(shown.quiet) as notes:
         from kvariates.cli.saved_model import predict_file
         from kvariates.cli.screen import print_table, progress_display, show_json
 
-        reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header, na, skip),
-                           identifier=identifier, keep=keep, notes=notes)  # fmt: skip
+        reading = written.request(data, columns, identifier=identifier, keep=keep, notes=notes)
         printed = str(out) == "-"
-        if printed and as_json:
+        if printed and shown.as_json:
             raise ValueError("-o - prints the labels and --json the result; leave out one")
         inputs = [reading.data, model / "model.skops" if model.is_dir() else model]
-        written = printed_file() if printed else written_file(out, inputs, force=force)
-        with written as file, progress_display(quiet) as progress:
-            found = predict_file(model, reading, file, progress, quiet=quiet)
-        notes.say(quiet=quiet)
-        if as_json:
-            show_json(found.summary(model, reading.data, out))
-        elif not quiet and not printed:
-            rows = [(str(j), f"{n:,}") for j, n in enumerate(found.sizes.tolist())]
-            print_table([">cluster", ">rows"], rows)
-            typer.echo(printable(f"wrote the labels of {found.rows:,} rows to {out}"))
+        with (
+            written_file(out, inputs, force=force) as file,
+            progress_display(shown.quiet) as progress,
+        ):
+            sizes = predict_file(model, reading, file, progress)
+        notes.say()
+        if shown.as_json:
+            clusters = [{"label": j, "rows": n} for j, n in enumerate(sizes)]
+            names = {"model": str(model), "data": str(reading.data), "labels": str(out)}
+            show_json({**names, "rows": sum(sizes), "clusters": clusters})
+        elif not shown.quiet and not printed:
+            print_table([">cluster", ">rows"], [(str(j), f"{n:,}") for j, n in enumerate(sizes)])
+            typer.echo(printable(f"wrote the labels of {sum(sizes):,} rows to {out}"))
 
 
-from kvariates.cli import more_commands  # noqa: E402, F401 (after fit and predict, as in the help)
+@command
+def compare(
+    data: given.Data,
+    k: str | None = Option(
+        None,
+        "-k",
+        "--clusters",
+        metavar="LOW:HIGH",
+        callback=given.range_of_k,
+        help="Compare LOW to HIGH clusters; if not given, 2 to 20 or to the number of rows.",
+    ),
+    init: str = Option("k-means++,d2,random", help="Seedings to compare, such as a,b."),
+    scale: given.Scale = given.Scaling.none,
+    columns: given.Columns = None,
+    weights: given.Weights = None,
+    identifier: given.Identifier = None,
+    seed: given.Seed = None,
+    *,
+    written: given.Written,
+    shown: given.Shown,
+) -> None:
+    """Compare seedings and numbers of clusters, and suggest one, with the reason."""
+    with tidy_errors(shown.quiet) as notes:
+        from kvariates.cli.measuring import compare_file, show_comparison
+        from kvariates.cli.screen import progress_display, show_json
+
+        reading = written.request(
+            data, columns, weights=weights, identifier=identifier, notes=notes
+        )
+        low, _, high = (k or "").partition(":")
+        inits = given.names_of(init)
+        if not inits:
+            raise ValueError("--init: give at least one seeding")
+        drawn = _seed(seed)
+        with progress_display(shown.quiet) as progress:
+            found = compare_file(
+                reading, (int(low), int(high)) if k else None, inits, scale.value, drawn, progress
+            )
+        notes.say()
+        if shown.as_json:
+            show_json({"seed": drawn, **found.summary()})
+        elif not shown.quiet:
+            show_comparison(found)
+            typer.echo(f"seed {drawn}")
 
 
-@app.command()
+@command
+def anticluster(
+    data: given.Data,
+    groups: int = Option(..., "-g", "--groups", min=1, help="Number of groups."),
+    out: given.Out = Path("kvariates-groups"),
+    columns: given.Columns = None,
+    identifier: given.Identifier = None,
+    balance: str | None = Option(
+        None, help="Columns of categories, such as a,b: all groups get the same shares."
+    ),
+    group_sizes: str | None = Option(
+        None,
+        metavar="N,N,...",
+        callback=given.sizes,
+        help="Rows of each group; if not given, as many in each.",
+    ),
+    must_link: str | None = Option(
+        None, help="Column: rows with the same value stay in one group."
+    ),
+    cannot_link: str | None = Option(
+        None, help="Column: rows with the same value get different groups."
+    ),
+    objective: str = Option("variance", help=""),
+    standardize: bool = Option(True, help="Give each column mean 0 and deviation 1 first."),
+    seed: given.Seed = None,
+    *,
+    written: given.Written,
+    force: given.Force = False,
+    shown: given.Shown,
+) -> None:
+    """Divide a table into groups that are alike: writes groups.csv, balance.csv and a picture."""
+    choices: dict[str, Any] = {
+        "n_groups": groups, "objective": objective, "random_state": _seed(seed)
+    }  # fmt: skip
+    if group_sizes is not None:
+        choices["group_sizes"] = [int(size) for size in group_sizes.split(",")]
+    with tidy_errors(shown.quiet) as notes:
+        from kvariates.cli import anticluster_command as work
+        from kvariates.cli.screen import print_end, progress_display, show_json
+
+        reading = written.request(data, columns, identifier=identifier, notes=notes)
+        categories = given.names_of(balance) or []
+        request = work.GroupRequest(
+            reading, categories, standardize, choices, must_link, cannot_link
+        )
+        refuse_inputs(out, work.FILES, [reading.data])
+        with (
+            progress_display(shown.quiet) as progress,
+            moved_into_place(out, work.FILES, force=force) as folder,
+        ):
+            run = work.anticluster_file(request, folder, progress)
+        notes.say()
+        if shown.as_json:
+            show_json({**run.summary(), "out": str(out)})
+        elif not shown.quiet:
+            work.show_groups(run)
+            typer.echo(f"seed {choices['random_state']}")
+            print_end(run.model.n_sweeps_, run.seconds, out, ", ".join(work.FILES), "sweeps")
+
+
+@command
+def audit(
+    method: str = Argument("auto", help=ARGUMENTS["method"]),
+    epsilon: float = Option(1.0, help="The claim to attack."),
+    delta: float = Option(0.0, help="The delta of the claim."),
+    seconds: float = Option(
+        30.0, min=1, max=86400, callback=given.no_nan, help="About how long to attack."
+    ),
+    runs: int | None = Option(
+        None, min=4, help="Fits on each of two data sets, instead of --seconds."
+    ),
+    *,
+    shown: given.Shown,
+) -> None:
+    """Attack a private method, and compare what it reveals with what it claims."""
+    with tidy_errors():
+        from kvariates.cli.measuring import AttackedMethod, attack
+        from kvariates.cli.screen import progress_display, show_json
+
+        with progress_display(shown.quiet) as progress:
+            found = attack(AttackedMethod(method, epsilon, delta), seconds, runs, progress)
+        if shown.as_json:
+            show_json(found.summary())
+        elif not shown.quiet:
+            typer.echo("\n".join(found.words()))
+    raise typer.Exit(0 if found.audit.passed else 1)
+
+
+@command
 def demo(
     out: given.Out = Path("demo-out"), force: given.Force = False, quiet: given.Quiet = False
 ) -> None:
@@ -178,10 +245,16 @@ def demo(
     with tidy_errors():
         for package, extra in (("matplotlib", "plot"), ("opendp", "private")):
             needed(package, extra, "kvariates demo")
-        from kvariates.cli import demo_command
-        from kvariates.cli.screen import progress_display
+        from kvariates import demo as work
+        from kvariates.cli.screen import phase, print_table, progress_display
 
         with progress_display(quiet) as progress:
-            run = demo_command.run_demo(out, progress, force=force)
-    if not quiet:
-        demo_command.show_demo(run, out)
+            found = work.run_demo(out, partial(phase, progress), force=force)
+        if quiet:
+            return
+        head = ["region", ">people", ">share", ">cities", "largest cities"]
+        print_table(head, found.clusters.rows())
+        print_table(["problem", "result"], found.findings())
+        files = ", ".join(work.FILES)
+        typer.echo(printable(f"four problems in {found.seconds:.1f} s; wrote {files} to {out}"))
+        typer.echo(f"open {out / 'report.html'} in a browser")

@@ -34,7 +34,6 @@ class GroupRequest:
     balance: list[str]  # columns of categories
     standardize: bool
     choices: dict[str, Any]
-    quiet: bool = False
     must_link: str | None = None  # columns: rows with the same value
     cannot_link: str | None = None
 
@@ -43,42 +42,66 @@ class GroupRequest:
 class GroupRun:
     """The result of one run."""
 
+    request: GroupRequest
     table: DataTable
     model: AntiClustering
     seconds: float
 
+    def summary(self) -> dict[str, Any]:
+        """The result for programs."""
+        request, table = self.request, self.table
+        return {
+            "kvariates": version("kvariates"),
+            "data": {
+                "path": str(request.reading.data), "rows": len(table.X), "columns": table.names,
+                "left_out": table.left_out, "categories": request.balance,
+                "must_link": request.must_link, "cannot_link": request.cannot_link,
+                "standardized": request.standardize,
+            },
+            "parameters": request.choices,
+            "objective": self.model.objective_,
+            "n_sweeps": self.model.n_sweeps_,
+            "seconds": round(self.seconds, 6),
+            "sizes": self.model.balance_.sizes.tolist(),
+        }  # fmt: skip
+
 
 def anticluster_file(request: GroupRequest, folder: Path, progress: Progress) -> GroupRun:
     """Read the file, find the groups and write the files."""
+    reading = request.reading
     check_name("objective", request.choices["objective"], GROUP_OBJECTIVES)
-    with phase(progress, f"reading {request.reading.data.name}"):
-        data, constraints = _read(request)
+    with phase(progress, f"reading {reading.data.name}"):
+        data = _read(request)
+        constraints = _constraints(request, data)
         X: Floats = standardize(data.table.X)[0] if request.standardize else data.table.X
     with phase(progress, f"dividing {len(X):,} rows") as bar:
         model = AntiClustering(**request.choices)
-        with command_words(request.reading.data):
-            seconds = fit_with_bar(model, bar, request.reading.notes, X, **constraints)
+        with command_words(reading.data):
+            seconds = fit_with_bar(model, bar, reading.notes, X, **constraints)
     model.balance_ = replace(model.balance_, features=data.table.names)
-    run = GroupRun(data.table, model, seconds)
+    run = GroupRun(request, data.table, model, seconds)
     with phase(progress, "drawing and writing"):
-        _write(request, run, data, folder)
+        table, balance = data.table, model.balance_
+        write_labels(folder / "groups.csv", model.labels_, data.beside, table.kept, name="group")
+        write_rows(folder / "balance.csv", *_balance_rows(balance))
+        text = json_text(run.summary()) + "\n"
+        (folder / "summary.json").write_text(text, encoding="utf-8")
+        save_picture(balance, folder / "picture.png")
     return run
 
 
-def _read(request: GroupRequest) -> tuple[ReadTable, dict[str, Any]]:
-    """The columns to be alike, and the constraints by other columns, which are not among them."""
+def _read(request: GroupRequest) -> ReadTable:
+    """The columns to be alike; those of the constraints are not among them."""
     links = [name for name in (request.must_link, request.cannot_link) if name is not None]
     reading = replace(request.reading, aside=(*request.balance, *links))
-    data = read_table(reading, quiet=request.quiet)
-    if not request.quiet:
-        say_remarks(data.table, True, reading, "balanced")
+    data = read_table(reading)
+    say_remarks(data.table, True, reading, "balanced")
     if not isinstance(data.table.X, np.ndarray):
         raise ValueError(f"{reading.data}: is sparse; anticluster takes dense tables")
     table = data.table
     for name in reading.aside:
         table = table.without(name)
-    data = replace(data, table=table)
-    return data, _constraints(request, data)
+    return replace(data, table=table)
 
 
 def _constraints(request: GroupRequest, data: ReadTable) -> dict[str, Any]:
@@ -93,8 +116,7 @@ def _constraints(request: GroupRequest, data: ReadTable) -> dict[str, Any]:
     if request.must_link is not None:
         found["must_link"] = _numbered(data, request.must_link, missing)
     if request.cannot_link is not None:
-        numbers = _numbered(data, request.cannot_link, missing)
-        found["cannot_link"] = _pairs_apart(request, numbers)
+        found["cannot_link"] = _pairs_apart(request, _numbered(data, request.cannot_link, missing))
     return found
 
 
@@ -122,35 +144,6 @@ def _numbered(data: ReadTable, name: str, missing: AbstractSet[str]) -> Any:
         else numbers.setdefault(value, len(numbers)) for value in values
     ]  # fmt: skip
     return np.array(found) if kept is None else np.array(found)[kept]
-
-
-def _write(request: GroupRequest, run: GroupRun, data: ReadTable, folder: Path) -> None:
-    balance: GroupBalance = run.model.balance_
-    groups = run.model.labels_
-    write_labels(folder / "groups.csv", groups, data.beside, run.table.kept, name="group")
-    head, rows = _balance_rows(balance)
-    write_rows(folder / "balance.csv", head, rows)
-    text = json_text(summary_of(request, run))
-    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
-    save_picture(balance, folder / "picture.png")
-
-
-def summary_of(request: GroupRequest, run: GroupRun) -> dict[str, Any]:
-    """The result for programs."""
-    return {
-        "kvariates": version("kvariates"),
-        "data": {
-            "path": str(request.reading.data), "rows": len(run.table.X),
-            "columns": run.table.names, "left_out": run.table.left_out,
-            "categories": request.balance, "must_link": request.must_link,
-            "cannot_link": request.cannot_link, "standardized": request.standardize,
-        },
-        "parameters": request.choices,
-        "objective": run.model.objective_,
-        "n_sweeps": run.model.n_sweeps_,
-        "seconds": round(run.seconds, 6),
-        "sizes": run.model.balance_.sizes.tolist(),
-    }  # fmt: skip
 
 
 def _balance_rows(balance: GroupBalance) -> tuple[list[str], list[Any]]:

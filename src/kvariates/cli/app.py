@@ -47,7 +47,7 @@ class Terminated(BaseException):
 
 def tables(command: str) -> dict[str, list[Any]]:
     """The tables whose names the options of a command take, by option."""
-    if command == "predict":
+    if command in ("predict", "demo"):
         return {}
     if command == "anticluster":
         from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
@@ -145,28 +145,24 @@ def say(message: str) -> None:
 class Notes:
     """What a command says at its end, each once, if it does not fail: an error is one line.
 
-    The files of a fit have them, too.
+    The files of a fit have them, too. With `quiet`, only warnings are printed.
     """
 
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-        self._said = 0
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return tuple(self._lines)
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.lines: tuple[str, ...] = ()
+        self._said, self._quiet = 0, quiet
 
     def add(self, message: str) -> None:
         line = " ".join(message.split())
-        if line not in self._lines:
-            self._lines.append(line)
+        if line not in self.lines:
+            self.lines += (line,)
 
-    def say(self, *, quiet: bool = False) -> None:
-        """Print those that were not printed yet; only warnings if `quiet`."""
-        for line in self._lines[self._said :]:
-            if not quiet or line.startswith(WARNING):
+    def say(self) -> None:
+        """Print those that were not printed yet."""
+        for line in self.lines[self._said :]:
+            if not self._quiet or line.startswith(WARNING):
                 say(line)
-        self._said = len(self._lines)
+        self._said = len(self.lines)
 
 
 def printable(text: str) -> str:
@@ -213,12 +209,12 @@ def _leave_the_pipe() -> None:
 
 
 @contextmanager
-def tidy_errors() -> Iterator[Notes]:
+def tidy_errors(quiet: bool = False) -> Iterator[Notes]:
     """End the command with one line after bad input or a signal; other errors are not caught.
 
     Yields notes, which are printed at the end.
     """
-    notes = Notes()
+    notes = Notes(quiet=quiet)
     try:
         yield notes
         notes.say()

@@ -1,270 +1,272 @@
-"""Chooses how a fit is run, writes its files together, and shows the result."""
+"""What `fit` was asked to do: chooses how it is run, writes its files, and shows the result."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+import re
+import secrets
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.app import check_name
-from kvariates.cli.fit_request import FitRequest
-from kvariates.cli.output_folder import moved_into_place, refuse_inputs
-from kvariates.cli.reading import ReadTable, read_table, say_remarks, shown_name
+from kvariates.cli.app import Notes
+from kvariates.cli.options import FitArguments
+from kvariates.cli.reading import ReadRequest
 from kvariates.cli.saved_model import save_model
-from kvariates.cli.screen import (
-    command_words,
-    fit_with_bar,
-    phase,
-    progress_display,
-    said_warnings,
-    show_fit,
-    show_json,
-)
-from kvariates.data.metrics import METRICS
-from kvariates.estimators.choose_k import choose_k
+from kvariates.cli.screen import command_words, phase, progress_display, show_fit, show_json
 from kvariates.estimators.fit_record import fit_record_of
-from kvariates.estimators.kmeans import KMeans
 from kvariates.extras import needed
-from kvariates.k_selection import Choice
-from kvariates.objectives.objective import OBJECTIVES
-from kvariates.refining.refinements import REFINEMENTS
+from kvariates.file_writing import moved_into_place, refuse_inputs
 from kvariates.report.fit_page import write_fit
-from kvariates.report.page import as_options
-from kvariates.report.run import FitRun, FittedTable, ShownRows, cluster_masses
-from kvariates.report.sections import how_sure
-from kvariates.seeding.seedings import HOST_SEEDINGS
-from kvariates.sources import Scale, input_file, scale_for
-from kvariates.sources.parquet_writer import write_labels
+from kvariates.report.run import FitRun, FittedTable, ShownRows
+from kvariates.sources import Scale
+from kvariates.sources.input_file import PathOrUrl
 
-STREAMED = "so it is read as a stream"
-NOT_STREAMED = (".npz", ".mtx")  # files of these endings are small, or sparse
 FILES = ("centers.csv", "labels.parquet", "model.skops", "report.html", "summary.json")
-MOST_CHOSEN = 20  # clusters that -k auto tries
-MOST_SHOWN = 2 * 10**7  # numbers of a sparse matrix that the report gets
+NOT_REPEATED = ("-q", "--quiet", "--json", "--force")  # --force is given last
+USUAL = {"metric": "euclidean", "algorithm": "auto"}  # what KMeans uses if no value is given
+CHOICES = ("metric", "init", "algorithm", "n_init", "size_min", "size_max", "certify")
 KEPT = ("n_clusters", "init", "metric", "algorithm", "n_init", "random_state")
+BOUNDS_HELP = '"lo,hi" for all columns, "a=0:10,b=0:1", or a file of lines column,low,high'
+WITH_EPSILON = "does not work with --epsilon"
+NO_SEED = ": noise that can be repeated is not private"
+DEMAND = (
+    "a private file with the point of each person, a line each (the rows of DATA, the points, are "
+    "public)"
+)
 
 
-def run_fit(
-    request: FitRequest, out: Path, *, stream: bool | None, dask: str | None, force: bool,
-    as_json: bool,
-) -> None:  # fmt: skip
-    """Fit, write the files to `out` and print the result."""
+@dataclass(frozen=True)
+class FitRequest:
+    """A fit: its options, and what follows from them."""
+
+    options: FitArguments
+    reading: ReadRequest
+    choices: dict[str, Any]  # the parameters of the estimator that were given
+    words: tuple[str, ...] = ()  # the command line
+
+    @classmethod
+    def of(cls, options: FitArguments, words: tuple[str, ...], notes: Notes) -> FitRequest:
+        """What these options ask for. ValueError if some of them exclude each other."""
+        given = {name: vars(options)[name] for name in CHOICES} | {"random_state": options.seed}
+        if options.seed is None and options.epsilon is None:
+            # A drawn seed is written to summary.json, so that the run can be repeated.
+            given["random_state"] = secrets.randbits(32)
+        private_rows = options.epsilon is not None and options.objective == "means"
+        reading = options.written.request(
+            options.data, options.columns, "keep" if private_rows else "error",
+            weights=options.weights, identifier=options.identifier, keep=options.keep, notes=notes,
+        )  # fmt: skip
+        if options.standardize and options.scale not in ("none", "standard"):
+            raise ValueError(
+                f"--standardize is --scale standard; leave it out with --scale {options.scale}"
+            )
+        choices = {
+            n: value for n, value in given.items() if value is not None and value is not False
+        }
+        return cls(options, reading, choices, words)
+
+    @property
+    def data(self) -> PathOrUrl:
+        return self.reading.data
+
+    @property
+    def notes(self) -> Notes:
+        return self.reading.notes
+
+    @property
+    def k(self) -> int | None:
+        """The number of clusters; None: it is chosen."""
+        return None if self.options.k == "auto" else int(self.options.k)
+
+    @property
+    def metric(self) -> Any:
+        return self.choices.get("metric", "euclidean")
+
+    @property
+    def scaling(self) -> str:
+        return "standard" if self.options.standardize else self.options.scale.value
+
+    @property
+    def budget(self) -> dict[str, Any]:
+        """The budget of a private fit."""
+        return {"epsilon": self.options.epsilon, "delta": self.options.delta or 0.0}
+
+    @property
+    def private_rows(self) -> bool:
+        """Whether the rows are private, and not only the demand of points."""
+        return self.options.epsilon is not None and self.options.objective == "means"
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats the run, and replaces its files."""
+        words = [word for word in self.words if word not in NOT_REPEATED]
+        if not words:
+            return ""
+        seed, more = self.choices.get("random_state"), ["--force"]
+        if seed is not None and not any(re.match("--seed(=|$)", word) for word in words):
+            more = ["--seed", str(seed), *more]
+        end = words.index("--") if "--" in words else len(words)
+        return shlex.join(["kvariates", *words[:end], *more, *words[end:]])
+
+    def without_usual(self) -> FitRequest:
+        """The same request without the parameters of KMeans that have their usual value."""
+        kept = {n: value for n, value in self.choices.items() if USUAL.get(n) != value}
+        return replace(self, choices=kept)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that not every fit has, with their values; True: those without one."""
+        reading, found = self.reading, dict(self.choices)
+        found |= {
+            "seed": found.pop("random_state", None) is not None,
+            "k": "auto" if self.k is None else None,
+            "scale": None if self.scaling == "none" else self.scaling,
+            "missing": None if reading.missing == "error" else reading.missing,
+            "columns": reading.columns is not None, "weights": reading.weights is not None,
+            "id": reading.identifier is not None, "keep": reading.keep,
+        }  # fmt: skip
+        return _without_none(found)
+
+    def refuse(self, why: str, *names: str, but: Sequence[str] = (), **ends: str) -> None:
+        """Raise ValueError if one of these options was given, unless its value is in `but`.
+
+        The error is the option, `why`, and what `ends` says about this option.
+        """
+        given = self.given
+        for name in (*names, *ends):
+            if name not in given or given[name] in but:
+                continue
+            value = given[name]
+            shown = f"{value:g}" if isinstance(value, float) else str(value)
+            shown = "" if value is True else f" {shown}"
+            option = "-k" if name == "k" else f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option}{shown} {why}{ends.get(name, '')}")
+
+    def parameters(self, model: Any) -> dict[str, Any]:
+        """The parameters for the summary: the usual ones, and all that were given."""
+        values = model.get_params(deep=False)
+        names = dict.fromkeys((*KEPT, *self.choices))
+        found = {name: values[name] for name in names if name in values}
+        return found | ({"scale": self.scaling} if self.scaling != "none" else {})
+
+    def table(
+        self, names: Sequence[str], left_out: Sequence[str], rows: int | None, **more: Any
+    ) -> FittedTable:
+        """What was read. `more`: other fields."""
+        weighted, scaled = self.reading.weights is not None, self.scaling != "none"
+        return FittedTable(self.data, tuple(names), tuple(left_out), rows, weighted, scaled, **more)
+
+    def run(self, model: Any, **fields: Any) -> FitRun:
+        """The result for the files. Fields that are not given are those of the model."""
+        record = fit_record_of(model)
+        known: dict[str, Any] = {
+            "parameters": self.parameters(model), "inertia": record.inertia,
+            "n_iter": record.n_iter, "record": record, "command": self.command,
+            "notes": self.notes.lines,
+        }  # fmt: skip
+        return FitRun(**known | fields)
+
+
+def _without_none(given: dict[str, Any]) -> dict[str, Any]:
+    return {n: value for n, value in given.items() if value is not None and value is not False}
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fit, ready to be written, but for its labels."""
+
+    run: FitRun
+    shown: ShownRows | None
+    model: Any
+    scale: Scale | None = None
+    means: Any = None  # of missing values that were filled in
+    names: tuple[str, ...] = ()  # of the features, if they are not those of the table
+
+    def write(self, folder: Path) -> None:
+        names = self.names or self.run.table.names
+        save_model(self.model, names, self.scale, folder / "model.skops", self.means)
+        write_fit(self.run, self.shown, folder)
+
+
+def run_fit(request: FitRequest) -> None:
+    """Fit, write the files and print the result."""
     needed("skops.io", "cli", "writing model.skops")  # before the work
-    work = _work(request, stream, dask)
-    files = [name for name in FILES if name != "labels.parquet" or _labels(request)]
-    demand = None if request.budget is None else request.budget.demand
-    refuse_inputs(out, FILES, [request.data, request.nodes, demand])
+    options, notes, work = request.options, request.notes, _work(request)
+    out, shown = options.out, options.shown
+    labelled = options.labels or not request.private_rows  # private rows: only if asked for
+    files = [name for name in FILES if labelled or name != "labels.parquet"]
+    refuse_inputs(out, FILES, [request.data, options.nodes, options.demand])
     with (
-        progress_display(request.quiet) as progress,
-        moved_into_place(out, files, force=force) as folder,
-        command_words(request.data, _unit(request)),
+        progress_display(shown.quiet) as progress,
+        moved_into_place(out, files, force=options.force) as folder,
+        command_words(request.data, "nodes" if request.metric == "graph" else "rows"),
     ):
-        run = work(request, folder, progress)
+        fitted = work(request, folder, progress)
+        with phase(progress, "writing"):
+            fitted.write(folder)
         written = sorted(path.name for path in folder.iterdir())
         summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    if force and not _labels(request):
+    if options.force and not labelled:
         (out / "labels.parquet").unlink(missing_ok=True)  # of an earlier fit
-    request.notes.say(quiet=request.quiet)
-    if as_json:
+    notes.say()
+    if shown.as_json:
         show_json({**summary, "out": str(out), "files": written})
-    elif not request.quiet:
-        show_fit(run, out, written)
+    elif not shown.quiet:
+        show_fit(fitted.run, out, written)
 
 
-def _unit(request: FitRequest) -> str:
-    """What is clustered."""
-    return "nodes" if request.choices.get("metric") == "graph" else "rows"
-
-
-def _labels(request: FitRequest) -> bool:
-    """Whether labels are written: of private rows only if they are asked for."""
-    budget = request.budget
-    return budget is None or budget.demand is not None or request.labels
-
-
-def _work(request: FitRequest, stream: bool | None, dask: str | None) -> Any:
-    """The function that does the fit."""
-    if request.nodes is not None and request.choices.get("metric") != "graph":
+def _work(request: FitRequest) -> Callable[[FitRequest, Path, Progress], Fitted]:
+    """The function that does the fit. ValueError for options that exclude each other."""
+    options, private = request.options, request.options.epsilon is not None
+    median, stream, dask = options.objective == "median", options.stream, options.dask
+    if options.nodes is not None and request.metric != "graph":
         raise ValueError("--nodes is for --objective median --metric graph")
-    if request.labels and (request.budget is None or request.budget.demand is not None):
+    if options.labels and not request.private_rows:
         raise ValueError("--labels is for private rows; otherwise labels.parquet is always written")
-    if request.budget is not None:
-        if stream or dask is not None:
-            raise ValueError(f"--{'stream' if stream else 'dask'} does not work with --epsilon")
-        if request.budget.demand is not None:
-            from kvariates.cli.fit_median import fit_demand
+    if (stream or dask is not None) and (private or median):
+        other = "--epsilon" if private else "--objective median"
+        raise ValueError(f"--{'stream' if stream else 'dask'} does not work with {other}")
+    _check_private(options)
+    if median:
+        from kvariates.cli.fit_median import fit_demand, fit_median
 
-            return fit_demand
+        return fit_demand if private else fit_median
+    if private:
         from kvariates.cli.fit_private import fit_private
 
         return fit_private
-    if request.objective == "median":
-        if stream or dask is not None:
-            given = "stream" if stream else "dask"
-            raise ValueError(f"--{given} does not work with --objective median")
-        from kvariates.cli.fit_median import fit_median
-
-        return fit_median
     if dask is not None:
         if stream:
             raise ValueError("--stream does not work with --dask; leave out one of them")
         from kvariates.cli.fit_dask import fit_on_cluster
 
         return partial(fit_on_cluster, dask)
-    return _means(request, stream)
+    from kvariates.cli.fit_means import fit_means
+
+    return partial(fit_means, stream)
 
 
-def _means(request: FitRequest, stream: bool | None) -> Any:
-    data = request.data
-    if str(data) == "-":
-        if stream:
-            raise ValueError("--stream reads a file twice; standard input can be read only once")
-        return _in_memory
-    if stream is None and data.is_dir():
-        request.notes.add(f"{shown_name(data)} is a folder, {STREAMED}")
-        stream = True
-    elif stream is None and data.is_file() and data.suffix not in NOT_STREAMED:
-        return partial(_in_memory, large=_is_large(request), may_stream=True)
-    if stream:
-        from kvariates.cli.fit_stream import fit_stream
-
-        return fit_stream
-    return _in_memory
-
-
-def _in_memory(
-    request: FitRequest, folder: Path, progress: Any, large: bool = False, may_stream: bool = False
-) -> Any:
-    """Read the file into the memory if it fits. A compressed file can be larger than it looks."""
-    try:
-        if not large:
-            return fit_in_memory(request, folder, progress)
-    except input_file.TooLargeError as error:
-        if not may_stream:
-            raise ValueError(f"{error}; --stream reads a table in blocks") from None
-    from kvariates.cli.fit_stream import fit_stream
-
-    request.notes.add(f"{request.data.name} is large compared with the memory, {STREAMED}")
-    return fit_stream(request, folder, progress)
-
-
-def _is_large(request: FitRequest) -> bool:
-    """Whether a file is large compared with the memory. Nothing is read of a small file."""
-    if input_file.input_file(request.data).size < input_file.memory() / 100:
-        return False
-    from kvariates.cli.fit_stream import too_large
-
-    return too_large(request)
-
-
-def check_names(request: FitRequest) -> None:
-    """Raise ValueError if a name is not in its table."""
-    choices = request.choices
-    metric = choices.get("metric")
-    hint = f"; --objective median has {metric!r}" if metric in METRICS else ""
-    check_name("metric", metric, OBJECTIVES, hint)
-    check_name("init", choices.get("init"), HOST_SEEDINGS)
-    check_name("algorithm", choices.get("algorithm"), REFINEMENTS)
-
-
-def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
-    """Read the whole file, cluster its rows and write the files."""
-    check_names(request)
-    with phase(progress, f"reading {request.data.name}"):
-        data = read_table(request.reading)
-        X, w, scale = _scaled(request, data)
-    k, choice = request.k, None
-    if k is None:
-        choice = _choice(request, X, w, progress)
-        k = choice.k
-    with phase(progress, f"clustering {X.shape[0]:,} rows") as bar:
-        model = KMeans(k, **request.choices)
-        model._keep_costs = True
-        seconds = fit_with_bar(model, bar, request.notes, X, sample_weight=w)
-        del model._keep_costs
-    with phase(progress, "writing"):
-        run = replace(_run(request, data, model, scale, seconds), choice=choice)
-        shown = shown_rows(data.table.X, X, model, run.centers, w)
-        write_labels(folder / "labels.parquet", model.labels_, data.beside, data.table.kept)
-        save_model(model, data.table.names, scale, folder / "model.skops", data.table.means)
-        write_fit(run, shown, folder)
-    return run
-
-
-def _scaled(request: FitRequest, data: ReadTable) -> tuple[Any, Any, Scale | None]:
-    """The rows to cluster, their weights and the scale."""
-    w, metric = data.table.weight, request.choices.get("metric", "euclidean")
-    scaled = request.scaling != "none" or metric != "euclidean"
-    say_remarks(data.table, scaled, request.reading)
-    X, scale = scaled_rows(data.table.X, w, request.scaling)
-    return X, w, scale
-
-
-def scaled_rows(X: Any, w: Any, scaling: Any) -> tuple[Any, Scale | None]:
-    """Rows in the units of a scale of `sources.scaling`, and the scale."""
-    if scaling == "none":
-        return X, None
-    if not isinstance(X, np.ndarray):
+def _check_private(options: FitArguments) -> None:
+    """Raise ValueError if an option of private fits is missing, or is one too many."""
+    bounds, demand, median = options.bounds, options.demand, options.objective == "median"
+    if options.epsilon is None:
+        for name, value in (("delta", options.delta), ("bounds", bounds), ("demand", demand)):
+            if value:
+                raise ValueError(f"--{name} is for private fits; give --epsilon, too")
+    elif median and bounds:
+        raise ValueError("--bounds is for --objective means; the points of a median are public")
+    elif median and demand is None:
+        raise ValueError(f"--epsilon with --objective median needs --demand FILE: {DEMAND}")
+    elif demand is not None and not median:
+        raise ValueError("--demand is for --objective median; for means the rows are private")
+    elif not median and not bounds:
         raise ValueError(
-            f"--scale {scaling} would turn the zeros of a sparse matrix into other numbers; use "
-            "--scale none"
+            f"--epsilon needs --bounds: {BOUNDS_HELP}; the possible values, not those of the data, "
+            "whose minimum and maximum reveal single rows"
         )
-    scale = scale_for(X, w, scaling)
-    return (X if scale is None else scale.apply(X)), scale
-
-
-def _choice(request: FitRequest, X: Any, w: Any, progress: Progress) -> Choice:
-    """The number of clusters that `choose_k` suggests."""
-    most = min(MOST_CHOSEN, X.shape[0])
-    with phase(progress, f"trying 1 to {most} clusters"), said_warnings(request.notes):
-        choice = choose_k(
-            X, (1, most), sample_weight=w, metric=request.choices.get("metric", "euclidean"),
-            random_state=request.choices["random_state"],
-        )  # fmt: skip
-    request.notes.add(f"k = {choice.k}: {as_options(choice.reason)} {how_sure(choice)}")
-    return choice
-
-
-def _run(
-    request: FitRequest, data: ReadTable, model: KMeans, scale: Scale | None, seconds: float
-) -> FitRun:
-    table, labels, k = data.table, model.labels_, model.n_clusters
-    centers = model.cluster_centers_ if scale is None else scale.undo(model.cluster_centers_)
-    read = FittedTable(
-        request.data, table.names, table.left_out, table.X.shape[0], table.weight is not None,
-        scale is not None, kept=table.kept, weights=request.reading.weights or "",
-    )  # fmt: skip
-    return FitRun(
-        read, parameters_of(model, request), centers, np.bincount(labels, minlength=k),
-        cluster_masses(labels, table.weight, k), model.inertia_, model.n_iter_, seconds,
-        fit_record_of(model), request.command, model._costs, notes=request.notes.lines,
-    )  # fmt: skip
-
-
-def parameters_of(model: Any, request: FitRequest) -> Mapping[str, Any]:
-    """The parameters for the summary: the usual ones, and all that were given."""
-    given = model.get_params(deep=False)
-    names = [*KEPT, *(name for name in request.choices if name not in KEPT)]
-    found = {name: given[name] for name in names if name in given}
-    return found | ({"scale": request.scaling} if request.scaling != "none" else {})
-
-
-def shown_rows(raw: Any, X: Any, model: Any, centers: Any, weights: Any = None) -> ShownRows:
-    """The rows for the report: in the units of the file if they have one or two columns."""
-    labels, is_sparse = model.labels_, not isinstance(X, np.ndarray)
-    if is_sparse:
-        step = max(1, -(-X.shape[0] * X.shape[1] // MOST_SHOWN))
-        X, labels = X[::step].toarray(), labels[::step]
-        raw, weights = X, None if weights is None else weights[::step]
-    if model.metric == "cosine":
-        unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-        return ShownRows(unit, labels, model.cluster_centers_, weights, raw, sparse=is_sparse)
-    if X.shape[1] <= 2:
-        return ShownRows(raw, labels, centers, weights, sparse=is_sparse)
-    return ShownRows(X, labels, model.cluster_centers_, weights, raw, sparse=is_sparse)

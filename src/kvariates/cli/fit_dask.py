@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.fit_request import FitRequest
-from kvariates.cli.reading import beside_names
-from kvariates.cli.saved_model import save_model
+from kvariates.cli.fit_command import FitRequest, Fitted
+from kvariates.cli.fit_means import check_metric
+from kvariates.cli.reading import ReadRequest, beside_names
 from kvariates.cli.screen import fit_with_bar, phase
 from kvariates.data.rows import nearest_centers
-from kvariates.estimators.fit_record import fit_record_of
+from kvariates.estimators.kmeans import KMeans as HostKMeans
+from kvariates.estimators.partitions import is_numeric
 from kvariates.extras import needed
 from kvariates.peers.coordinator import PeerLost
-from kvariates.report.fit_page import write_fit
-from kvariates.report.run import ClusterTotals, FitRun, FittedTable, ShownRows, cluster_masses
+from kvariates.report.run import ClusterTotals, ShownRows, cluster_masses
 from kvariates.seeding.seedings import PEER_SEEDINGS
 from kvariates.sources.parquet_writer import write_labelled_frames
 
@@ -29,7 +29,7 @@ SECONDS = 10  # to connect
 LABELS = "label of kvariates"  # the name of a column
 
 
-def fit_on_cluster(address: str, request: FitRequest, folder: Path, progress: Progress) -> FitRun:
+def fit_on_cluster(address: str, request: FitRequest, folder: Path, progress: Progress) -> Fitted:
     """Fit on the workers; labels, sizes and weights come back partition by partition."""
     choices = _dask_choices(request)
     with _connected(address) as client:
@@ -38,7 +38,7 @@ def fit_on_cluster(address: str, request: FitRequest, folder: Path, progress: Pr
         from kvariates.dask import KMeans, StreamingSummary
 
         frame = dataframe.read_parquet(str(request.data))
-        X, left_out = _columns(frame, request)
+        X, left_out = _columns(frame, request.reading)
         beside = beside_names(request.reading, [str(name) for name in frame.columns])
         weights = request.reading.weights
         w = None if weights is None else frame[weights]
@@ -50,51 +50,43 @@ def fit_on_cluster(address: str, request: FitRequest, folder: Path, progress: Pr
             parts = _labels(client, model.labels_, w, frame[beside], totals)
             write_labelled_frames(folder / "labels.parquet", parts)
         with phase(progress, "drawing"):
-            summary = StreamingSummary(SHOWN, 1, random_state=0, client=client)
+            summary = StreamingSummary(
+                SHOWN, 1, metric=request.metric, random_state=0, client=client
+            )
             points = summary.fit(X, sample_weight=w).synopses_
-            shares = summary.synopsis_weights_
     centers = model.cluster_centers_
     names = tuple(str(name) for name in X.columns)
-    rows = int(totals.sizes.sum())
-    table = FittedTable(request.data, names, left_out, rows, w is not None, False, True)
     if left_out:
         request.notes.add(f"left out, not numeric: {', '.join(left_out)}")
-    run = FitRun(
-        table, choices | {"dask": address}, centers, totals.sizes, totals.masses, model.inertia_,
-        model.n_iter_, seconds, fit_record_of(model), request.command, notes=request.notes.lines,
+    run = request.run(
+        model, table=request.table(names, left_out, int(totals.sizes.sum()), streamed=True),
+        parameters=choices | {"dask": address}, centers=centers, sizes=totals.sizes,
+        masses=totals.masses, seconds=seconds,
     )  # fmt: skip
-    nearest = nearest_centers(points, centers)
-    write_fit(run, ShownRows(points, nearest, centers, shares), folder)
-    save_model(_in_memory(model, choices), names, None, folder / "model.skops")
-    return run
-
-
-def _in_memory(model: Any, choices: dict[str, Any]) -> Any:
-    """A model that predicts without a cluster."""
-    from kvariates.estimators.kmeans import KMeans
-
-    centers = np.ascontiguousarray(model.cluster_centers_)
-    made = KMeans(choices["n_clusters"], init=centers, n_init=1, max_iter=1)
-    return made.fit(centers)
+    shares = summary.synopsis_weights_
+    shown = ShownRows(points, nearest_centers(points, centers), centers, shares)
+    # A model that predicts without a cluster.
+    alone = HostKMeans(request.k or 1, init=centers, metric=request.metric, n_init=1, max_iter=1)
+    alone.fit(np.ascontiguousarray(centers)).cluster_centers_ = centers  # to the last bit
+    return Fitted(run, shown, alone)
 
 
 def _dask_choices(request: FitRequest) -> dict[str, Any]:
     """The parameters of kvariates.dask.KMeans; ValueError for what it cannot do."""
-    choices, reading, why = request.choices, request.reading, "does not work with --dask"
-    unknown = ("metric", "algorithm", "n_init", "size_min", "size_max", "certify")
-    request.without_usual().refuse(f"{why}; leave it out", *unknown)
-    if request.k is None:
-        raise ValueError(f"-k auto {why}; give a number")
-    if request.scaling != "none":
-        raise ValueError(f"--scale {request.scaling} {why}; scale the columns before")
-    if reading.missing != "error":
-        raise ValueError(f"--missing {reading.missing} {why}; leave such rows out before")
-    if choices.get("init") is not None and choices["init"] not in PEER_SEEDINGS:
-        raise ValueError(f"--init {choices['init']} {why}; use one of {PEER_SEEDINGS.names}")
+    why, init = "does not work with --dask", request.choices.get("init")
+    check_metric(request)
+    unknown = ("algorithm", "n_init", "size_min", "size_max", "certify")
+    request = request.without_usual()
+    request.refuse(f"{why}; leave it out", *unknown)
+    request.refuse(
+        why, k="; give a number", scale="; scale the columns before",
+        missing="; leave such rows out before",
+    )  # fmt: skip
+    if init is not None and init not in PEER_SEEDINGS:
+        raise ValueError(f"--init {init} {why}; use one of {PEER_SEEDINGS.names}")
     if not request.data.is_dir() and request.data.suffix != ".parquet":
         raise ValueError(f"{request.data} is not Parquet; --dask reads a .parquet file or a folder")
-    kept = {name: choices[name] for name in ("init", "random_state") if name in choices}
-    return {"n_clusters": request.k} | kept
+    return {"n_clusters": request.k, **request.choices}
 
 
 @contextmanager
@@ -112,21 +104,19 @@ def _connected(address: str) -> Iterator[Any]:
             raise ValueError(str(error)) from error
 
 
-def _columns(frame: Any, request: FitRequest) -> tuple[Any, tuple[str, ...]]:
+def _columns(frame: Any, reading: ReadRequest) -> tuple[Any, tuple[str, ...]]:
     """The columns to cluster, and those that are not numeric."""
-    from kvariates.estimators.partitions import is_numeric
-
-    wanted, weights = request.reading.columns, request.reading.weights
+    wanted, weights = reading.columns, reading.weights
     if missing := {*(wanted or ()), weights} - {*frame.columns, None}:
-        raise ValueError(f"{request.data}: has no column {', '.join(sorted(map(str, missing)))}")
+        raise ValueError(f"{reading.data}: has no column {', '.join(sorted(map(str, missing)))}")
     numeric = [name for name in frame.columns if is_numeric(frame.dtypes[name])]
     if weights is not None and weights in (wanted or ()):
         raise ValueError(
-            f"{request.data}: column {weights!r} holds the weights; do not cluster it as well"
+            f"{reading.data}: column {weights!r} holds the weights; do not cluster it as well"
         )
     if wanted is not None:
         return frame[wanted], ()
-    kept = [name for name in numeric if name not in (weights, request.reading.identifier)]
+    kept = [name for name in numeric if name not in (weights, reading.identifier)]
     left_out = tuple(str(name) for name in frame.columns if name not in numeric)
     return frame[kept], left_out
 

@@ -11,7 +11,15 @@ import numpy as np
 from scipy import sparse
 
 from kvariates.cli.app import DROP, REMEDY, Notes
-from kvariates.sources import DataTable, MissingValuesError, OpenedTable, TextOptions, open_table
+from kvariates.sources import (
+    DataTable,
+    MissingValuesError,
+    OpenedTable,
+    Scale,
+    TextOptions,
+    open_table,
+    scale_for,
+)
 from kvariates.sources.columns import check_names, listed
 from kvariates.sources.input_file import PathOrUrl
 from kvariates.sources.text_numbers import first_formula, formula_of
@@ -70,13 +78,13 @@ class ReadTable:
     opened: OpenedTable | None = None
 
 
-def read_table(request: ReadRequest, *, quiet: bool = False) -> ReadTable:
+def read_table(request: ReadRequest) -> ReadTable:
     """Read the file and say on standard error how it was read."""
     opened = open_table(request.data, request.text)
-    if not quiet:
-        for line in opened.remarks:
-            request.notes.add(f"{shown_name(request.data)}: {line}")
-    columns, aside = request.columns, _aside(request)
+    for line in opened.remarks:
+        request.notes.add(f"{shown_name(request.data)}: {line}")
+    names = dict.fromkeys((request.identifier, *request.aside))
+    columns, aside = request.columns, [name for name in names if name is not None]
     check_names(request.data, opened.names, aside)
     if columns is None and opened.numeric & set(aside):
         columns = [n for n in opened.names if n in opened.numeric and n not in aside]
@@ -90,11 +98,21 @@ def read_table(request: ReadRequest, *, quiet: bool = False) -> ReadTable:
         others = (name for name in opened.names if name not in used)
         left_out = tuple(name for name in others if name not in opened.numeric)
         table = replace(table, left_out=left_out)
-    if not quiet:
-        _say_changed(request.notes, opened, table)
+    _say_changed(request.notes, opened, table)
     beside = beside_columns(opened, request)
     say_formulas(request.notes, opened.names, beside)
     return ReadTable(table, beside, opened)
+
+
+def scaled_rows(X: Any, w: Any, scaling: Any) -> tuple[Any, Scale | None]:
+    """Rows in the units of a scale of `sources.scaling`, and the scale."""
+    if scaling != "none" and not isinstance(X, np.ndarray):
+        raise ValueError(
+            f"--scale {scaling} would turn the zeros of a sparse matrix into other numbers; use "
+            "--scale none"
+        )
+    scale = scale_for(X, w, scaling)
+    return (X if scale is None else scale.apply(X)), scale
 
 
 def _say_changed(notes: Notes, opened: OpenedTable, table: DataTable) -> None:
@@ -126,11 +144,6 @@ def say_formulas(notes: Notes, names: Sequence[str], beside: Mapping[str, Any]) 
                 f"{where}: a spreadsheet may run {cell[:40]!r} as a formula; such cells are "
                 "written as they are, so import CSV files as text"
             )
-
-
-def _aside(request: ReadRequest) -> list[str]:
-    names = [request.identifier, *request.aside]
-    return [name for name in dict.fromkeys(names) if name is not None]
 
 
 def shown_name(path: PathOrUrl) -> str:

@@ -8,7 +8,7 @@ file.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from kvariates.cli.screen import phase
 from kvariates.estimators.fit_record import fit_record_of
 from kvariates.estimators.saving import first_line, model_bytes, model_of
 from kvariates.sources import Scale
-from kvariates.sources.input_file import PathOrUrl
 from kvariates.sources.parquet_writer import write_labels
 from kvariates.sources.scaling import radians_scale
 
@@ -41,13 +40,12 @@ def save_model(
     model: Any, names: tuple[str, ...], scale: Scale | None, path: Path, means: Any = None
 ) -> None:
     """Write a model whose features have these names. `means`: of missing values, if filled in."""
-    made = model
     columns = np.array(names, dtype=object)
     if scale is not None or means is not None:
-        made = _pipeline(model, columns, scale, means)
+        model = _pipeline(model, columns, scale, means)
     elif vars(model).get("n_features_in_") == len(names):  # a model of words has none
         model.feature_names_in_ = columns
-    path.write_bytes(model_bytes(made))
+    path.write_bytes(model_bytes(model))
 
 
 def _pipeline(model: Any, columns: Any, scale: Scale | None, means: Any) -> Any:
@@ -79,12 +77,10 @@ def _last(model: Any) -> Any:
 
 def load_model(path: Path) -> Any:
     """The model of a file. ValueError if it is none, or holds anything but parts of kvariates."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file")
     if path.is_dir():
         path = path / "model.skops"
-        if not path.exists():
-            raise FileNotFoundError(f"{path}: no such file")
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
     model = model_of(path.read_bytes(), str(path))
     last = _last(model)
     if not type(last).__module__.startswith("kvariates."):
@@ -117,23 +113,8 @@ def _check_centers(model: Any, path: Path) -> None:
         raise ValueError(f"{path}: is damaged: {first_line(error)}") from None
 
 
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """How many rows got each label."""
-
-    sizes: Any
-    rows: int
-
-    def summary(self, model: Path, data: PathOrUrl, out: Path) -> dict[str, Any]:
-        clusters = [{"label": j, "rows": n} for j, n in enumerate(self.sizes.tolist())]
-        names = {"model": str(model), "data": str(data), "labels": str(out)}
-        return names | {"rows": self.rows, "clusters": clusters}
-
-
-def predict_file(
-    path: Path, reading: ReadRequest, out: Path, progress: Progress, *, quiet: bool
-) -> Prediction:
-    """Read the model and the rows, and write their labels to `out`."""
+def predict_file(path: Path, reading: ReadRequest, out: Path, progress: Progress) -> list[int]:
+    """Read the model and the rows, write their labels to `out`. Returns how many rows have each."""
     if out.suffix.lower() not in SUFFIXES:
         ending = f"not {out.suffix}" if out.suffix else f"and {out.name} ends with neither"
         raise ValueError(f"-o: the labels are written as .parquet or .csv, {ending}")
@@ -160,7 +141,7 @@ def predict_file(
     if names and (columns is None or set(columns) == set(names)):
         columns = names  # in the order of the fit
     with phase(progress, f"reading {reading.data.name}"):
-        data = read_table(replace(reading, columns=columns, means=means), quiet=quiet)
+        data = read_table(replace(reading, columns=columns, means=means))
     X = data.table.X
     if metric == "haversine" and model is not last:
         radians_scale(X, data.table.names)  # an error is in the units of the file
@@ -174,4 +155,5 @@ def predict_file(
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         labels = np.asarray(model.predict(X))
     write_labels(out, labels, data.beside, data.table.kept)
-    return Prediction(np.bincount(labels, minlength=record.n_clusters), X.shape[0])
+    found: list[int] = np.bincount(labels, minlength=record.n_clusters).tolist()
+    return found

@@ -66,9 +66,9 @@ def progress_display(quiet: bool) -> Iterator[bars.Progress]:
 @contextmanager
 def phase(progress: bars.Progress, what: str) -> Iterator[ProgressBar]:
     """Show a bar for a part of the work."""
-    task = progress.add_task(printable(what), total=None)
-    yield ProgressBar(progress, task)
-    progress.update(task, total=1, completed=1)
+    bar = ProgressBar(progress, progress.add_task(printable(what), total=None))
+    yield bar
+    bar.show(1)
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,10 @@ class ProgressBar:
         while context.parent is not None:
             done = (context.task_id + done) / (context.parent.max_subtasks or math.inf)
             context = context.parent
+        self.show(done)
+
+    def show(self, done: float) -> None:
+        """Show that this part, of 1, is done."""
         self.progress.update(self.task, total=1, completed=done)
 
 

@@ -117,19 +117,19 @@ class CityClusters:
     seconds: float
     picture: bytes
 
+    def rows(self) -> list[tuple[str, ...]]:
+        """A row of words for each region, the largest first."""
+        return [
+            (r.name, f"{r.people / 1e6:,.0f} M", f"{r.share:.1%}", f"{r.cities:,}",
+             ", ".join(r.largest))
+            for r in sorted(self.regions, key=lambda region: -region.people)
+        ]  # fmt: skip
+
 
 def cities_section(found: CityClusters) -> Section:
     """The map and the regions."""
     people = float(found.cities.people.sum())
-    rows = sorted(found.regions, key=lambda region: -region.people)
-    listed = table(
-        ("region", "people", "share", "cities", "largest cities"),
-        (
-            (r.name, f"{r.people / 1e6:,.0f} M", f"{r.share:.1%}", f"{r.cities:,}",
-             ", ".join(r.largest))
-            for r in rows
-        ),
-    )  # fmt: skip
+    listed = table(("region", "people", "share", "cities", "largest cities"), found.rows())
     k, starts = len(found.regions), found.model.n_init
     words = (
         f"Each city is a point on the globe, weighted by its people. Spherical k-means looks for "
@@ -169,23 +169,20 @@ class PrivateCities:
     price: Price
 
 
-def fit_privately(
-    cities: Cities, runs: int | None = None, done: Callable[[float], Any] = lambda _: None
-) -> PrivateCities:
-    """Fit `runs` times for each budget. `done` is told the part that is complete."""
-    runs = runs or RUNS
+def fit_privately(cities: Cities, done: Callable[[float], Any]) -> PrivateCities:
+    """Fit RUNS times for each budget. `done` is told the part that is complete."""
     X, made = cities.places, list[PrivateKMeans]()
 
     def make(epsilon: float) -> PrivateKMeans:
-        done(len(made) / (runs * len(EPSILONS)))
+        done(len(made) / (RUNS * len(EPSILONS)))
         made.append(PrivateKMeans(REGIONS, epsilon=epsilon, delta=DELTA, radius=1.0))
         return made[-1]
 
     best = KMeans(REGIONS, n_init=10, random_state=0).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of small budgets: the page shows their cost
-        found = price(make, X, EPSILONS, against=best.inertia_, runs=runs)
-    models = tuple(made[runs * i] for i in range(len(EPSILONS)))
+        found = price(make, X, EPSILONS, against=best.inertia_, runs=RUNS)
+    models = tuple(made[RUNS * i] for i in range(len(EPSILONS)))
     return PrivateCities(best.cluster_centers_, models, found)
 
 

@@ -243,7 +243,7 @@ default="k-means++"
 
     def _fit_record(self) -> FitRecord:
         return replace(
-            super()._fit_record(), inertia=self.inertia_, n_iter=self.n_iter_,
+            super()._fit_record(), metric=self.metric, inertia=self.inertia_, n_iter=self.n_iter_,
             guarantee=self.guarantee_, lost=self.guarantee_lost_, transcript=self.transcript_,
         )  # fmt: skip
 
