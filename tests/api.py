@@ -26,7 +26,6 @@ cli.fit_private: parse_bounds
 cli.reading: ReadRequest
 cli.saved_model: load_model
 cli: main_of_command=main
-compat: CallbackSupportMixin FitCallbacks torn_down_after
 dask.partitions: moves TOLERATED
 dask.transport: threads_of_task
 data.assigners: FarRows InMemoryAssigner Labelled SCANS squared_moves upper_bounds
@@ -49,6 +48,7 @@ data.rows: joint_cost Rows SMALL spread_around total_cost unit_rows
 data.transport_plan: Prices transport UnitLimits
 demo.cities: load_cities name_regions
 demo.town: folds_section FoldTrials load_town straight_choice
+estimators.callbacks: CallbackSupportMixin FitCallbacks torn_down_after
 estimators.fit_record: fit_record_of FitRecord
 estimators.group_input: GROUP_METRICS
 estimators.online_kmeans: OnlineKMeans

@@ -22,79 +22,49 @@ from kvariates.privacy.ledger import Ledger, error_lines
 
 @dataclass(frozen=True, eq=False)
 class FitRecord:
-    """What came out of a fit, and what was noticed. None: there is no such thing in this fit.
+    """What came out of a fit, and what was noticed. None: there is no such thing in this fit."""
 
-    Attributes
-    ----------
-    name, method : str
-        The class, and what it does in words.
-    n_clusters : int
-    centers : ndarray, CSR matrix or list
-        None for medoids without coordinates. Of a callable metric, any objects.
-    metric : str or callable
-    medoids : ndarray of int
-        The points that are medoids; None: centres are means.
-    graph : CSR matrix
-        The edges between the points.
-    labels : ndarray
-        Of the rows of the fit, if the model holds them.
-    limited : bool
-        Whether clusters have limits on their sizes; `gap` is how much the labels may cost more
-        than the best ones within them.
-    inertia, n_iter, steps
-        `steps` is what `n_iter` counts.
-    demand : ndarray
-        Of each cluster.
-    certifiable : bool
-        Whether the estimator can compute a certificate of such a fit.
-    guarantee, lost : Guarantee, str
-        What is proved, or why nothing is.
-    counts, doubtful, errors, errors_about, notes
-        Of a fit with noise, computed from releases: sizes, which centres may be only noise, error
-        bars and what they mean, and what was noticed.
-    ledger, ledgers, condition
-        Of a private fit; of its peers, by name; what the claim assumes.
-    synopses, synopsis_weights, spread, rows_seen, rows_dropped
-        Of a stream.
-    in_batches : bool
-        Whether the model learns from one batch after the other.
-    transcript
-        What a coordinator and its peers, or parties, sent to each other.
-    """
-
-    name: str = "KMeans"
-    method: str = "k-means"
+    name: str = "KMeans"  # the class
+    method: str = "k-means"  # what it does, in words
     n_clusters: int = 0
+    # An array, a CSR matrix or a list; of a callable metric, any objects. None for medoids without
+    # coordinates.
     centers: Any = None
-    metric: Any = "euclidean"
-    medoids: Any = None
-    graph: Any = None
-    labels: Any = None
-    limited: bool = False
-    gap: float = 0.0
+    metric: Any = "euclidean"  # a name or a callable
+    medoids: Any = None  # the points that are medoids; None: centres are means
+    graph: Any = None  # the edges between the points, as a CSR matrix
+    labels: Any = None  # of the rows of the fit, if the model holds them
+    limited: bool = False  # whether clusters have limits on their sizes
+    gap: float = 0.0  # how much the labels may cost more than the best ones within the limits
     inertia: float | None = None
     n_iter: int | None = None
-    steps: str = "iterations"
-    demand: Any = None
+    steps: str = "iterations"  # what `n_iter` counts
+    demand: Any = None  # of each cluster
     certificate: Any = None
-    certifiable: bool = False
-    guarantee: Guarantee | None = None
-    lost: str | None = None
+    certifiable: bool = False  # whether the estimator can compute a certificate of such a fit
+    guarantee: Guarantee | None = None  # what is proved
+    lost: str | None = None  # why nothing is
+
+    # Of a fit with noise, computed from releases: sizes, which centres may be only noise, error
+    # bars and what they mean, and what was noticed.
     counts: Any = None
     doubtful: Any = None
     errors: Any = None
     errors_about: str = ""
     notes: tuple[str, ...] = ()
     ledger: Ledger | None = None
-    ledgers: Mapping[str, Ledger] = field(default_factory=dict)
-    condition: str | None = None
+    ledgers: Mapping[str, Ledger] = field(default_factory=dict)  # of private peers, by name
+    condition: str | None = None  # what the claim assumes
+
+    # Of a stream.
     synopses: Any = None
     synopsis_weights: Any = None
     spread: Any = None
     rows_seen: int | None = None
     rows_dropped: int = 0
-    in_batches: bool = False
-    transcript: Any = None
+    in_batches: bool = False  # whether the model learns from one batch after the other
+
+    transcript: Any = None  # what a coordinator and its peers, or parties, sent to each other
 
     @property
     def private(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -69,16 +71,15 @@ class FittedMedoids(
 
     def _validate(self, X: Any, demand: Any = None, sample_weight: Any = None) -> ValidatedPoints:
         """X as its metric wants it; `n_features_in_` is set."""
-        is_row = metric_entry(self.metric).needs in (ROWS, PLACES)
-        if is_row and (self._takes_sparse or not sparse.issparse(X)):
-            X = self._validated_rows(X, reset=True)
-        elif callable(self.metric):
-            _check_feature_names(self, X, reset=True)
+        check: Callable[..., Any] = check_array
+        if metric_entry(self.metric).needs in (ROWS, PLACES):
+            check = partial(validate_data, self, reset=True)
         else:
-            with input_errors.one_line(X):
+            # A callable takes anything.
+            with nullcontext() if callable(self.metric) else input_errors.one_line(X):
                 _check_feature_names(self, X, reset=True)
         points = metric_input.validated_points(
-            X, self.metric, self.n_clusters, demand, sample_weight
+            X, self.metric, self.n_clusters, demand, sample_weight, check
         )
         if getattr(points.X, "ndim", 1) == 2:
             self.n_features_in_ = points.X.shape[1]
@@ -95,8 +96,7 @@ class FittedMedoids(
     def _store_medoids(self, points: ValidatedPoints, medoids: Ints) -> None:
         """Keep the medoids, and their rows or the graph, for `predict` and `transform`."""
         for name in ("cluster_centers_", "_graph"):  # of an earlier fit
-            if hasattr(self, name):
-                delattr(self, name)
+            self.__dict__.pop(name, None)
         self.medoid_indices_ = medoids
         needs = metric_entry(self.metric).needs
         if needs in WITH_CENTERS:
@@ -138,7 +138,7 @@ class FittedMedoids(
             return self._given_distances(X)
         if entry.needs == OBJECTS:
             X, centers = metric_input.objects(X), self.cluster_centers_
-            wanted = getattr(self, "n_features_in_", 0)
+            wanted = vars(self).get("n_features_in_", 0)
             if getattr(X, "ndim", 0) == 2 and X.shape[1] != wanted:
                 raise ValueError(f"X has {X.shape[1]} features, the fit had {wanted}.")
         else:

@@ -208,8 +208,7 @@ class KMedian(CallbackSupportMixin, FittedMedoids):
         self, points: ValidatedPoints, found: MedoidSearchResult, labels: NDArray[np.int32],
         certificate: Certificate | None,
     ) -> None:  # fmt: skip
-        if hasattr(self, "certificate_"):  # of an earlier fit
-            del self.certificate_
+        self.__dict__.pop("certificate_", None)  # of an earlier fit
         if certificate is not None:
             self.certificate_ = certificate
         self.labels_ = labels
@@ -229,7 +228,7 @@ class KMedian(CallbackSupportMixin, FittedMedoids):
             total = float(points.space.n if points.weight is None else points.weight.sum())
             self.guarantee_ = guarantees.local_optimum(
                 found.cost, len(found.medoids), slack=4 * total * triangles.error,
-                assumes=triangles.assumed, certificate=getattr(self, "certificate_", None),
+                assumes=triangles.assumed, certificate=vars(self).get("certificate_"),
             )  # fmt: skip
 
 

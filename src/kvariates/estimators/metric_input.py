@@ -49,11 +49,19 @@ class ValidatedPoints:
 
 
 def validated_points(
-    X: Any, metric: Metric, k: int | None = None, demand: Any = None, sample_weight: Any = None
+    X: Any,
+    metric: Metric,
+    k: int | None = None,
+    demand: Any = None,
+    sample_weight: Any = None,
+    check: Callable[..., Any] = check_array,
 ) -> ValidatedPoints:
-    """X, its space and the weights, checked; with k, also whether k medoids are possible."""
+    """X, its space and the weights, checked; with k, also whether k medoids are possible.
+
+    `check`: a validator of scikit-learn, for rows.
+    """
     entry = metric_entry(metric)
-    X = _checked(X, metric)
+    X = _checked(X, metric, check)
     space, triangles = entry.run(X, None), TriangleCheck(lost=entry.lost)
     if isinstance(space, CallableMetric):
         _check_callable(space)
@@ -71,7 +79,7 @@ def validated_points(
     return ValidatedPoints(X, space, weight, triangles)
 
 
-def _checked(X: Any, metric: Metric) -> Any:
+def _checked(X: Any, metric: Metric, check: Callable[..., Any]) -> Any:
     needs = metric_entry(metric).needs
     if needs == OBJECTS:
         return objects(X)
@@ -82,7 +90,7 @@ def _checked(X: Any, metric: Metric) -> Any:
             f"X is sparse, and metric={metric!r} takes a dense array: X.toarray(). A sparse matrix "
             "of edge lengths is metric='graph'."
         )
-    X = checked_rows(X, check_array, sparse_allowed=metric in SPARSE_ROWS)
+    X = checked_rows(X, check, sparse_allowed=metric in SPARSE_ROWS)
     if needs == DISTANCES and X.shape[0] != X.shape[1]:
         raise ValueError(
             f"metric={metric!r} needs a square matrix of distances; X has shape {X.shape}."

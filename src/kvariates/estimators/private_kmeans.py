@@ -221,7 +221,7 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
         return Rows.of(self._validated(X, reset=False))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        condition = getattr(self, "condition_", None)
+        condition = vars(self).get("condition_")
         end = "" if condition is None else f"  # {_conditional(condition)}"
         return f"{super().__repr__(N_CHAR_MAX=N_CHAR_MAX)}{end}"
 

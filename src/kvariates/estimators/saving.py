@@ -167,7 +167,7 @@ def _is_our_class(name: str) -> bool:
     if not module.startswith("kvariates."):
         return False
     try:
-        found = getattr(import_module(module), own, None)
+        found = vars(import_module(module)).get(own)
     except ImportError:
         return False
     return isinstance(found, type) and found.__module__ == module

@@ -17,10 +17,10 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import _check_sample_weight
 
-from kvariates import compat
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Rows, check_sparse
 from kvariates.estimators import input_errors
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitCallbacks, torn_down_after
 from kvariates.objectives.objective import Objective
 from kvariates.seeding.seeding_problem import SeedingProblem
 
@@ -59,8 +59,8 @@ def checked_fit(fit: Fit) -> Fit:
     """A `fit` that checks the parameters of its estimator, and ends callbacks even if it fails."""
     checked = _fit_context(prefer_skip_nested_validation=True)(fit)
     # Where scikit-learn has callbacks, its decorator ends them.
-    ours = compat.CallbackSupportMixin is compat.FitCallbacks
-    return cast("Fit", compat.torn_down_after(checked) if ours else checked)
+    ours = CallbackSupportMixin is FitCallbacks
+    return cast("Fit", torn_down_after(checked) if ours else checked)
 
 
 def seeding_problem(X: Any, k: int, sample_weight: Any, random_state: Any) -> SeedingProblem:
