@@ -25,7 +25,6 @@ from kvariates.palette import (
     MOST_VECTORS,
     PALETTE,
     PLAIN,
-    Array,
     Look,
     looks,
     one_line,
@@ -79,11 +78,11 @@ def clusters(model: Any, X: Any = None, ax: Axes | None = None) -> Axes:
 
     view = model_view(model, X)
     own, ax = ax is None, _axes(ax, (8.0, 5.6))
-    plane, limits = view.plane, np.array(view.plane.limits)
+    plane = view.plane
     look = looks(plane.centers, len(MARKERS))
     _points(ax, view, look)
-    at_edge = _centers(ax, view, look, limits)
-    ax.set(xlim=limits[0], ylim=limits[1])
+    _centers(ax, view, look)
+    ax.set(xlim=plane.limits[0], ylim=plane.limits[1])
     ax.set_xlabel(plane.axes[0], **PLAIN)
     ax.set_ylabel(plane.axes[1], **PLAIN)
     if not plane.axes[1]:
@@ -91,7 +90,7 @@ def clusters(model: Any, X: Any = None, ax: Axes | None = None) -> Axes:
     if plane.degrees and plane.aspect is not None:
         ax.set_box_aspect(1 / plane.aspect)
     ax.spines[["top", "right"]].set_visible(False)
-    if words := _about_view(view, at_edge):
+    if words := _about_view(view):
         write_note(ax, "\n".join(words))
     if own:
         _legend(ax, view, look)
@@ -123,13 +122,13 @@ def _points(ax: Axes, view: ModelView, look: tuple[Look, ...]) -> None:
         )  # fmt: skip
 
 
-def _centers(ax: Axes, view: ModelView, look: tuple[Look, ...], limits: Array) -> int:
-    """Draw centres and numbers. Returns how many are outside of the limits, drawn at the edge."""
+def _centers(ax: Axes, view: ModelView, look: tuple[Look, ...]) -> None:
+    """Draw centres, those outside of the limits at the edge, and numbers."""
     centers, colors = view.plane.centers, [PALETTE[color] for color, _ in look]
-    margin = 0.03 * (limits[:, 1] - limits[:, 0])
-    far = np.any((centers < limits[:, 0]) | (centers > limits[:, 1]), axis=1)
-    inside = np.clip(centers, limits[:, 0] + margin, limits[:, 1] - margin)
-    spots = np.where(far[:, None], inside, centers)
+    low, high = np.array(view.plane.limits).T
+    margin = 0.03 * (high - low)
+    far = view.plane.outside(centers)[:, None]
+    spots = np.where(far, np.clip(centers, low + margin, high - margin), centers)
     few, numbered = len(centers) <= 30, len(centers) <= MOST_NUMBERED
     size: Any = 150.0 if few else 85.0 if numbered else 12.0
     if not view.rows and view.sizes is not None:  # areas show the counts
@@ -142,12 +141,15 @@ def _centers(ax: Axes, view: ModelView, look: tuple[Look, ...], limits: Array) -
             ax.text(
                 spot[0], spot[1], str(i), size=8.5 if few else 6.5, zorder=4, color=INK, **style
             )
-    return int(far.sum())
 
 
-def _about_view(view: ModelView, at_edge: int) -> list[str]:
+def _about_view(view: ModelView) -> list[str]:
     """What the reader must know about the picture."""
-    n, far, words = len(view.plane.points), view.plane.n_outside, list[str]()
+    n, words = len(view.plane.points), list[str]()
+    far, at_edge = (
+        np.count_nonzero(view.plane.outside(places))
+        for places in (view.plane.points, view.plane.centers)
+    )
     if view.private and view.rows:
         words.append("the rows drawn are not private: do not publish this picture")
     elif view.private:

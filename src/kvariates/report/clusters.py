@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -44,18 +44,6 @@ class View:
     flat: Plane
     cities: tuple[str, ...] = ()
 
-    @property
-    def labels(self) -> Array:
-        labels: Array = NO_ROWS if self.shown is None else self.shown.labels[self.rows]
-        return labels
-
-
-class TipValues(NamedTuple):
-    """What tips show of each row: columns in the units of the table."""
-
-    values: Array | None
-    columns: tuple[str, ...]
-
 
 def view_of(run: FitRun, shown: ShownRows | None) -> View | None:
     """Rows and centres, or centres alone; None if neither have coordinates."""
@@ -64,11 +52,11 @@ def view_of(run: FitRun, shown: ShownRows | None) -> View | None:
         rows = reached[shown_rows(shown.labels[reached], run.k)]
         X = shown.X.tocsr() if sparse.issparse(shown.X) else np.asarray(shown.X)
         flat = plane(X[rows], shown.centers, _names(run, X.shape[1], shown))
-        return View(shown, rows, flat, _cities(run, flat))
-    if not run.has_columns:
+    elif run.has_columns:
+        rows, flat = NO_ROWS, plane(None, run.centers, run.table.names)
+    else:
         return None
-    flat = plane(None, run.centers, run.table.names)
-    return View(None, NO_ROWS, flat, _cities(run, flat))
+    return View(shown, rows, flat, _cities(run, flat))
 
 
 def _names(run: FitRun, d: int, shown: ShownRows) -> tuple[str, ...]:
@@ -93,15 +81,20 @@ def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
     """The scatter plot as HTML."""
     flat, shown = view.flat, view.shown
     in_file = shown is not None and not run.table.streamed and len(shown.labels) == run.table.rows
-    tips = _tip_values(run, view, found)
+    values, columns = _tip_values(run, view, found)
     names = tuple(shown.points[i] for i in view.rows) if shown and shown.points else ()
+    aspect = flat.aspect
+    if aspect is None and shown is not None and shown.edges is not None:
+        (x0, x1), (y0, y1) = flat.limits  # both coordinates have the same scale
+        aspect = min(max((x1 - x0) / (y1 - y0), 0.6), 2.4)
     plot = Scatter(
-        flat.points, view.labels, flat.centers, flat.axes, flat.limits,
+        flat.points, NO_ROWS if shown is None else shown.labels[view.rows],
+        flat.centers, flat.axes, flat.limits,
         sizes=amounts_in_words(run),
         measured_in=run.measured_in,
         shares=None if run.sizes is None else run.shares,
-        values=tips.values,
-        columns=tips.columns,
+        values=values,
+        columns=columns,
         rows=run.table.in_file(view.rows) if in_file and not names else None,
         titles=names,
         edges=_edges(run, view),
@@ -109,7 +102,7 @@ def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
         regions=_has_regions(run, view),
         degrees=flat.degrees,
         words=(run.medoids or run.medoid_ids or view.cities) if run.k <= MOST_NAMED else (),
-        aspect=flat.aspect if shown is None or shown.edges is None else _equal_units(flat),
+        aspect=aspect,
         caption=" ".join(_caption(run, view)),
     )  # fmt: skip
     return scatter(plot)
@@ -117,9 +110,12 @@ def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
 
 def _caption(run: FitRun, view: View) -> list[str]:
     flat = view.flat
-    words = [flat.how] if flat.how else []
-    words += [_about_centers(run)] if view.shown is None else _about_points(run, view, view.shown)
-    words += _outside(flat)
+    words = [*([flat.how] if flat.how else []), *_about_rows(run, view)]
+    for places, what in ((flat.points, "points"), (flat.centers, "centres")):
+        n = int(flat.outside(places).sum())
+        verb, arrows = ("is", "an arrow") if n == 1 else ("are", "arrows")
+        line = f"{counted(n, what)} {verb} far outside the frame, shown as {arrows} at its border."
+        words += [line] if n else []
     words.append(
         "Numbers mark centres. Click a cluster in the legend to hide or show it; shift-click shows "
         "it alone."
@@ -132,52 +128,42 @@ def _caption(run: FitRun, view: View) -> list[str]:
     return words
 
 
-def _about_centers(run: FitRun) -> str:
-    if run.private:
-        return (
-            "Only released values are drawn: the noisy centres, and circles whose areas are in "
-            "proportion to the noisy counts. There are no rows in this page."
-        )
-    if run.sizes is None:
-        return "Only the centres are drawn."
-    return "The areas of the circles are in proportion to the sizes of the clusters."
-
-
-def _about_points(run: FitRun, view: View, shown: ShownRows) -> list[str]:
-    n, words = len(shown.labels), []
+def _about_rows(run: FitRun, view: View) -> list[str]:
+    """Which rows are drawn, or why none are."""
+    if view.shown is None:
+        words = "Only the centres are drawn."
+        if run.private:
+            words = (
+                "Only released values are drawn: the noisy centres, and circles whose areas are in "
+                "proportion to the noisy counts. There are no rows in this page."
+            )
+        elif run.sizes is not None:
+            words = "The areas of the circles are in proportion to the sizes of the clusters."
+        return [words]
+    n, said = len(view.shown.labels), []
     if n > MOST_SHOWN:
-        words.append(
+        said.append(
             f"{len(view.rows):,} of {n:,} points are shown, drawn at random from each cluster."
         )
     if run.public_points:
-        words.append("The points are public; of the demand, only what was released is drawn.")
+        said.append("The points are public; of the demand, only what was released is drawn.")
     if run.table.streamed:
-        words.append("The points are weighted synopses of the stream, not rows.")
-    return words
+        said.append("The points are weighted synopses of the stream, not rows.")
+    return said
 
 
-def _outside(flat: Plane) -> list[str]:
-    """What is said about points and centres outside the frame."""
-    words = []
-    for n, what in ((flat.n_outside, "points"), (flat.n_centers_outside, "centres")):
-        verb, arrows = ("is", "an arrow") if n == 1 else ("are", "arrows")
-        line = f"{counted(n, what)} {verb} far outside the frame, shown as {arrows} at its border."
-        words += [line] if n else []
-    return words
-
-
-def _tip_values(run: FitRun, view: View, found: Contrast | None) -> TipValues:
+def _tip_values(
+    run: FitRun, view: View, found: Contrast | None
+) -> tuple[Array | None, tuple[str, ...]]:
+    """What tips show of each row, in the units of the table, and the names of these columns."""
     shown = view.shown
     if shown is None or found is None:
-        return TipValues(None, ())
-    X: Any = shown.values
-    if X is None and same_units(run, shown):
-        X = shown.X
+        return None, ()
+    X: Any = shown.X if shown.values is None and same_units(run, shown) else shown.values
     if X is None or sparse.issparse(X):
-        return TipValues(None, ())
+        return None, ()
     columns = found.columns(MOST_TIP_VALUES)
-    values: Array = np.asarray(X)[view.rows][:, columns]
-    return TipValues(values, tuple(cut(run.table.names[j]) for j in columns))
+    return np.asarray(X)[view.rows][:, columns], tuple(cut(run.table.names[j]) for j in columns)
 
 
 def _edges(run: FitRun, view: View) -> Array | None:
@@ -192,21 +178,13 @@ def _edges(run: FitRun, view: View) -> Array | None:
     return ends
 
 
-def _equal_units(flat: Plane) -> float:
-    """Width by height of a frame in which both coordinates have the same scale."""
-    (x0, x1), (y0, y1) = flat.limits
-    return flat.aspect or min(max((x1 - x0) / (y1 - y0), 0.6), 2.4)
-
-
 def _has_regions(run: FitRun, view: View) -> bool:
     """Whether the nearest centre in this plane is the cluster of a place."""
     edges = view.shown is not None and view.shown.edges is not None
     given = run.parameters.get
     other = any(given(name) is not None for name in ("size_min", "size_max", "distortion"))
-    plain = (
-        given("metric", "euclidean") == "euclidean" and not run.table.scaled and not run.table.steps
-    )
-    return view.flat.own and plain and not other and not edges
+    other = other or given("metric", "euclidean") != "euclidean"
+    return view.flat.own and not (other or edges or run.table.scaled or run.table.steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,10 +215,10 @@ def contrast(run: FitRun, shown: ShownRows | None) -> Contrast | None:
     average = mean = _average(run, shown, shown.X, shown.centers)
     if not same_units(run, shown):
         average = _average(run, shown, shown.values, run.centers)
-    deviation = _robust_deviation(shown)
-    difference = _differences(shown.centers, mean, deviation.values)
+    deviation, clipping = _robust_deviation(shown)
+    difference = _differences(shown.centers, mean, deviation)
     what = "the synopses" if run.table.streamed else "the rows"
-    return Contrast(average, difference, what + deviation.clipping)
+    return Contrast(average, difference, what + clipping)
 
 
 def same_units(run: FitRun, shown: ShownRows) -> bool:
@@ -269,34 +247,24 @@ def _mean(X: Any, weights: Array | None) -> Array:
     return mean
 
 
-class Deviation(NamedTuple):
-    """The standard deviation of each column, and what is said about its clipping."""
+def _robust_deviation(shown: ShownRows) -> tuple[Array, str]:
+    """The standard deviation of each column, and what is said about its clipping.
 
-    values: Array
-    clipping: str
-
-
-def _robust_deviation(shown: ShownRows) -> Deviation:
-    """Of many dense rows, with each column clipped: a few far rows would hide all differences.
-
-    A column with rare values, such as a flag that few rows have, is not clipped: its rare values
-    are all that differs.
+    Columns of many dense rows are clipped: a few far rows would hide all differences. Not a column
+    with rare values, such as a flag that few rows have: they are all that differs.
     """
     X, weights = shown.X, shown.weights
     whole = _deviation(X, weights)
     if shown.sparse or sparse.issparse(X) or len(X) <= FEW:
-        return Deviation(whole, "")
+        return whole, ""
     X = np.asarray(X, dtype=np.float64)
     some = some_rows(X, MOST_MEASURED)
     clipped = _deviation(np.clip(X, *np.quantile(some, TAILS, axis=0)), weights)
     low, high = np.quantile(some, MOST_OF_A_COLUMN, axis=0)
     rare = (low == high) & (clipped < RARE * whole)
-    if rare.all():
-        return Deviation(whole, "")
-    words = " (the outermost 1 % clipped, but for columns with rare values)"
-    if not rare.any():
-        words = " (the outermost 1 % clipped)"
-    return Deviation(np.where(rare, whole, clipped), words)
+    but = ", but for columns with rare values" * bool(rare.any())
+    words = "" if rare.all() else f" (the outermost 1 % clipped{but})"
+    return np.where(rare, whole, clipped), words
 
 
 def _deviation(X: Any, weights: Array | None) -> Array:
@@ -401,17 +369,13 @@ def largest_clusters(run: FitRun) -> list[int]:
 
 
 def _difference_cells(run: FitRun, found: Contrast, cluster: int, columns: list[int]) -> str:
-    words, center = ONLY_NOISE, run.centers[cluster]
-    difference = found.difference[cluster]
-    if run.errors is not None:
-        # A difference that noise alone could make is none; NaN: nothing is known about it.
-        noise = np.abs(center - found.average) <= run.errors[cluster]
-        difference = np.where(noise, 0.0, difference)
-    if run.doubtful[cluster]:
-        difference = np.zeros_like(difference)
-    else:
-        words = in_words(replace(found, difference=difference[None]), center, 0, run.table.names)
+    center = run.centers[cluster]
     errors = np.full(len(center), np.nan) if run.errors is None else run.errors[cluster]
+    # A difference that noise alone could make is none; NaN: nothing is known about the noise.
+    noise = (np.abs(center - found.average) <= errors) | run.doubtful[cluster]
+    difference = np.where(noise, 0.0, found.difference[cluster])
+    words = in_words(replace(found, difference=difference[None]), center, 0, run.table.names)
+    words = ONLY_NOISE if run.doubtful[cluster] else words
     return f'<td class="apart">{text(words)}</td>' + "".join(
         _value(center[j], errors[j], difference[j]) for j in columns
     )

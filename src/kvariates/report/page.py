@@ -14,7 +14,7 @@ import math
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,9 @@ from kvariates.palette import LONGEST_NAME, PALETTE, cut, lighter
 
 HERE = Path(__file__).parent
 MINUS = "\u2212"
+CONTROLS = {**{code: 0x2400 + code for code in range(0x20)}, 0x7F: 0x2421}
+HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # categories of characters
+JOINERS = "\u200c\u200d"  # of letters, in some scripts
 MOST_TICK_LETTERS = 24  # of the labels of an axis, for which page.css leaves room
 LIGHT = {
     "paper": "#fdfcfa", "card": "#ffffff", "ink": "#1f242d", "soft": "#5d6573", "faint": "#8b92a0",
@@ -63,7 +66,8 @@ class Section:
 
 def page_html(title: str, lead: str, sections: Iterable[Section]) -> str:
     """The whole page. `title` and `lead` are plain texts."""
-    style, script = _style(), _script()
+    style = _style()
+    script = "".join((HERE / name).read_text("utf-8") for name in ("page.js", "scatter.js"))
     shown = [section for section in sections if section.html]
     links = "".join(f'<a href="#{text(s.id)}">{text(s.title)}</a>' for s in shown)
     parts = "".join(
@@ -100,18 +104,10 @@ def visible(words: str) -> str:
     """
     if words.isascii() and words.isprintable():
         return words
-    return "".join(map(_visible_character, words))
-
-
-def _visible_character(character: str) -> str:
-    code, category = ord(character), unicodedata.category(character)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "\u2421"
-    joiner = character in "\u200c\u200d"  # of letters, in some scripts
-    hidden = category in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and not joiner
-    return "\ufffd" if hidden else character
+    return "".join(
+        "\ufffd" if unicodedata.category(letter) in HIDDEN and letter not in JOINERS else letter
+        for letter in words.translate(CONTROLS)
+    )
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -119,18 +115,16 @@ def number(value: float, digits: int = 4) -> str:
     value = float(value)
     if not math.isfinite(value):
         return "∞" if value > 0 else MINUS + "∞" if value < 0 else "unknown"
-    size = abs(value)
+    size, power = abs(value), ""
     if value == int(value) and size < 1e15:
         words = f"{int(value):,}"
     elif size >= 1e15 or size < 1e-4:
-        mantissa, power = f"{value:.{digits - 1}e}".split("e")
-        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-        words = f"{mantissa}e{power}"
+        words, power = f"{value:.{digits - 1}e}".split("e")
+        power = f"e{power}"
     else:
-        after = max(0, digits - 1 - math.floor(math.log10(size)))
-        words = f"{value:,.{after}f}"
-        words = words.rstrip("0").rstrip(".") if "." in words else words
-    return words.replace("-", MINUS)
+        words = f"{value:,.{max(0, digits - 1 - math.floor(math.log10(size)))}f}"
+    words = words.rstrip("0").rstrip(".") if "." in words else words
+    return f"{words}{power}".replace("-", MINUS)
 
 
 def number_within(value: float, width: float) -> str:
@@ -184,28 +178,19 @@ def scrolled(html: str, name: str, kind: str = "") -> str:
     )
 
 
-def table(
-    header: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "", name: str = ""
-) -> str:
+def table(header: Sequence[str], rows: Iterable[Iterable[str]], kind: str = "") -> str:
     """A table of plain texts. A column whose cells all look like numbers is aligned right."""
     cells = [[text(cell) for cell in row] for row in rows]
-    header = list(header)
-    names = [text(word) for word in header]
-    right = [all(_numeric(row[j]) for row in cells) for j in range(len(names))]
+    kinds = [' class="n"' * all(map(_numeric, column)) for column in zip(*cells, strict=True)]
 
-    def row(tag: str, words: list[str]) -> str:
-        pairs = zip(words, right, strict=True)
-        return "<tr>" + "".join(_cell(tag, word, r) for word, r in pairs) + "</tr>"
+    def row(tag: str, start: str, words: Iterable[str]) -> str:
+        pairs = zip(words, kinds or [' class="n"'] * len(header), strict=True)
+        return f"<tr>{''.join(f'<{start}{kind}>{word}</{tag}>' for word, kind in pairs)}</tr>"
 
-    body = "".join(row("td", line) for line in cells)
-    head = f"<thead>{row('th', names)}</thead>"
-    whole = f"<table>{head}<tbody>{body}</tbody></table>"
-    return scrolled(whole, name or f"Table: {', '.join(header)}", kind)
-
-
-def _cell(tag: str, word: str, right: bool) -> str:
-    given = ' scope="col"' * (tag == "th") + ' class="n"' * right
-    return f"<{tag}{given}>{word}</{tag}>"
+    head = row("th", 'th scope="col"', map(text, header))
+    body = "".join(row("td", "td", line) for line in cells)
+    whole = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+    return scrolled(whole, f"Table: {', '.join(header)}", kind)
 
 
 def _numeric(word: str) -> bool:
@@ -248,12 +233,6 @@ def _style() -> str:
 def _colors(theme: dict[str, str], palette: Iterable[str]) -> str:
     named = [f"--{name}:{color}" for name, color in theme.items()]
     return ";".join(named + [f"--k{i}:{color}" for i, color in enumerate(palette)])
-
-
-@cache
-def _script() -> str:
-    files = ("page.js", "scatter.js")
-    return "".join((HERE / name).read_text(encoding="utf-8") for name in files)
 
 
 def as_options(words: str) -> str:

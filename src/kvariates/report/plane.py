@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -44,24 +44,10 @@ class Plane:
     own: bool = False  # the rows' own two coordinates
     land: Array = field(default_factory=lambda: np.empty((0, 2)))
 
-    @property
-    def n_outside(self) -> int:
-        return self._outside(self.points)
-
-    @property
-    def n_centers_outside(self) -> int:
-        return self._outside(self.centers)
-
-    def _outside(self, places: Array) -> int:
+    def outside(self, places: Array) -> Array:
+        """Which of these points or centres are not in the frame."""
         low, high = np.array(self.limits).T
-        return int(((places < low) | (places > high)).any(axis=1).sum())
-
-
-class Coordinates(NamedTuple):
-    """The columns of a latitude and a longitude."""
-
-    latitude: int
-    longitude: int
+        return np.asarray(((places < low) | (places > high)).any(axis=1))
 
 
 def plane(X: Any, centers: Array, names: tuple[str, ...]) -> Plane:
@@ -70,8 +56,8 @@ def plane(X: Any, centers: Array, names: tuple[str, ...]) -> Plane:
     Without rows, the plane is that of the centres.
     """
     whole = np.asarray(centers, dtype=np.float64)
-    if (found := coordinates(X, whole, names)) is not None:
-        return _map(X, whole, found)
+    if (columns := coordinates(X, whole, names)) is not None:
+        return _map(X, whole, columns)
     if whole.shape[1] == 1:
         return _one_column(_dense(X), whole, names[0])
     if whole.shape[1] == 2:
@@ -132,7 +118,7 @@ def _middle(values: Array) -> Array:
     return np.stack([low, np.quantile(values, 0.99, axis=0, method="lower")])
 
 
-def coordinates(X: Any, centers: Array, names: tuple[str, ...]) -> Coordinates | None:
+def coordinates(X: Any, centers: Array, names: tuple[str, ...]) -> tuple[int, int] | None:
     """The columns that look like degrees of latitude and longitude; None if none do."""
     lat = [j for j, name in enumerate(names) if LATITUDE.match(name)]
     lon = [j for j, name in enumerate(names) if LONGITUDE.match(name)]
@@ -144,12 +130,13 @@ def coordinates(X: Any, centers: Array, names: tuple[str, ...]) -> Coordinates |
     for j, most in ((lat[0], 90.0), (lon[0], 360.0)):
         if not (np.abs(rows[:, j]) <= most).all() or not (np.abs(rows[:, j]) > 0).any():
             return None
-    return Coordinates(lat[0], lon[0])
+    return lat[0], lon[0]
 
 
-def _map(X: Any, centers: Array, columns: Coordinates) -> Plane:
-    pick = [columns.longitude, columns.latitude]
-    points, middle = _dense(X)[:, pick] if X is not None else np.empty((0, 2)), centers[:, pick]
+def _map(X: Any, centers: Array, columns: tuple[int, int]) -> Plane:
+    pick = columns[::-1]
+    points = np.empty((0, 2)) if X is None else _dense(X)[:, pick]
+    middle = centers[:, pick]
     (x0, x1), (y0, y1) = robust_limits(points, middle) if len(points) else _around(middle)
     west = max(points[:, 0].max(initial=0.0), middle[:, 0].max()) <= 180  # not 0 to 360 degrees
     x0, x1 = (max(x0, -180.0), min(x1, 180.0)) if west else (x0, x1)
@@ -200,14 +187,13 @@ def _principal(X: Any, centers: Array) -> Plane:
     rows = some_rows(rows, MOST_FOR_DIRECTIONS)
     clipped = np.clip(rows, *_middle(rows)) if len(rows) > 50 else rows
     mean = clipped.mean(axis=0, dtype=np.float64)
-    found = _directions(clipped - mean)
-    directions = np.vstack([found.directions, np.zeros((2, centers.shape[1]))])[:2]
+    directions, variances = _directions(clipped - mean)
+    directions = np.vstack([directions, np.zeros((2, centers.shape[1]))])[:2]
     signs = np.where(directions.sum(axis=1) < 0, -1.0, 1.0)  # the same picture on every machine
     flat = (directions * signs[:, None]).T
     points = np.empty((0, 2)) if X is None else np.asarray(X @ flat) - mean @ flat
     middle = (centers - mean) @ flat
-    total = max(float(found.variances.sum()), np.finfo(float).tiny)
-    part = float(found.variances[:2].sum()) / total
+    part = float(variances[:2].sum()) / max(float(variances.sum()), np.finfo(float).tiny)
     what = "centres" if X is None or sparse.issparse(X) else "rows"
     how = (
         f"The two directions in which the {what} differ most (principal components), with "
@@ -224,28 +210,20 @@ def _per_cent(part: float) -> str:
     return "less than 1%" if 1e-9 < part < 0.005 else f"{part:.0%}"
 
 
-class Directions(NamedTuple):
-    """Principal directions as rows, and the variance along each, largest first."""
-
-    directions: Array
-    variances: Array
-
-
-def _directions(rows: Array) -> Directions:
-    """Of rows around zero: by their covariance if it is small, otherwise by the rows."""
+def _directions(rows: Array) -> tuple[Array, Array]:
+    """Principal directions of rows around zero, and the variance along each, largest first."""
     rows = rows / (np.abs(rows).max(initial=0.0) or 1.0)  # squares stay finite
     if rows.shape[1] <= len(rows):
         variances, columns = np.linalg.eigh(rows.T @ rows)
-        return Directions(columns.T[::-1], np.maximum(variances[::-1], 0.0))
+        return columns.T[::-1], np.maximum(variances[::-1], 0.0)
     _, spread, directions = np.linalg.svd(some_rows(rows, 1000), full_matrices=False)
-    return Directions(directions, spread**2)
+    return directions, spread**2
 
 
 def _dense(X: Any) -> Array:
     if X is None:
         return np.empty((0, 2))
-    dense: Array = np.asarray(X.toarray() if sparse.issparse(X) else X)
-    return dense
+    return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
 
 @dataclass(frozen=True, eq=False)

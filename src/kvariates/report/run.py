@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -73,10 +73,9 @@ class FitRun:
     @property
     def has_columns(self) -> bool:
         """Whether centres are rows of numbers; medoids of a graph, or words, are not."""
-        if self.medoids:
+        if self.medoids or (self.record.medoids is not None and self.record.centers is None):
             return False
-        rows = self.centers.ndim == 2 and self.centers.shape[1] == len(self.table.names) > 0
-        return rows and (self.record.medoids is None or self.record.centers is not None)
+        return self.centers.ndim == 2 and self.centers.shape[1] == len(self.table.names) > 0
 
     @property
     def unit(self) -> str:
@@ -130,12 +129,10 @@ class FitRun:
 
     @property
     def private(self) -> bool:
-        """Whether nothing but what was charged may be written."""
         return self.record.private
 
     @property
     def public_points(self) -> bool:
-        """Whether the points of a private fit are public, and only its demand is private."""
         return self.record.public_points
 
     @property
@@ -219,15 +216,11 @@ def cluster_masses(labels: Array, weights: Array | None, k: int) -> Array:
     return np.bincount(labels, weights, minlength=k).astype(np.float64)
 
 
-class CentersTable(NamedTuple):
-    """The content of centers.csv."""
+def centers_table(run: FitRun) -> tuple[list[str], list[list[Any]]]:
+    """The header and the rows of centers.csv: label, size and centre of each cluster.
 
-    header: list[str]
-    rows: list[list[Any]]
-
-
-def centers_table(run: FitRun) -> CentersTable:
-    """Label, size and centre of each cluster; no two columns have one name because of ours."""
+    No two columns have one name because of ours.
+    """
     centers = [[name] for name in run.medoids] or run.centers.tolist()
     own, names = [LABEL, _count_key(run)], list(run.table.names)
     if run.has_columns and run.record.medoids is not None:  # others are named anyway
@@ -238,21 +231,15 @@ def centers_table(run: FitRun) -> CentersTable:
         names = [name_beside(other, names, name) for other in names]
     pairs = zip(run.known_sizes.tolist(), centers, strict=True)
     listed = [[label, size, *center] for label, (size, center) in enumerate(pairs)]
-    return CentersTable(own + names, listed)
+    return own + names, listed
 
 
 def summary(run: FitRun) -> dict[str, Any]:
     """The content of summary.json. What is None, such as the cost of a private fit, is left out."""
     table, record = run.table, run.record
-    data = {
-        "path": str(table.path),
-        "rows": table.rows,
-        "columns": table.names,
-        "left_out": table.left_out,
-        "weighted": table.weighted,
-        "scaled": table.scaled,
-        "streamed": table.streamed,
-    }
+    data = {"path": str(table.path), "rows": table.rows, "columns": table.names}
+    given = ("left_out", "weighted", "scaled", "streamed")
+    data |= {name: getattr(table, name) for name in given}
     return _without_none({
         "kvariates": version("kvariates"),
         "command": run.command,
