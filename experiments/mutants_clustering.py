@@ -5,7 +5,7 @@ from experiments.mutant import Mutant
 CLUSTERING = [
     Mutant(
         "a number of clusters is clear without a confirmation", "k_selection.__init__",
-        "confirmed = confirm(problem, search, how.every_row)",
+        "confirmed = confirm(problem, search, options.every_row)",
         "confirmed = Confirmation(pairs=1)",
         "contracts/test_choose_k.py",
     ),

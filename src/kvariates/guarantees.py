@@ -97,13 +97,10 @@ class Guarantee:
     def _term(self, name: str, value: Term) -> str:
         """A term: its name, what it is, and its value."""
         meaning = f"{name} ({MEANINGS[name]})" if name in MEANINGS else name
+        found = "not known" if value is None else f"{value:.6g}"
         if name == "opt" and OPT_IS_FOUND in self.notes:
-            return f"{meaning} <= {_words(value)} (the cost of these centres)"
-        return f"{meaning} = {_words(value)}"
-
-
-def _words(value: Term) -> str:
-    return "not known" if value is None else format(value, ".6g")
+            return f"{meaning} <= {found} (the cost of these centres)"
+        return f"{meaning} = {found}"
 
 
 COST = "The cost is the sum of squared distances of the rows to their nearest centres."
@@ -182,12 +179,12 @@ def plain_seeding(k: int, *, certifiable: bool, certificate: object = None) -> G
 
 def how_to_measure(*, certifiable: bool) -> str:
     """How to find out how good a fit is; certifiable: certify=True works."""
-    if certifiable:
-        return (
-            "To see how good this fit is, fit with certify=True, or compare its inertia_ with that "
-            "of n_init=10."
-        )
-    return "To compare, fit again with n_init=10 and look at inertia_."
+    if not certifiable:
+        return "To compare, fit again with n_init=10 and look at inertia_."
+    return (
+        "To see how good this fit is, fit with certify=True, or compare its inertia_ with that of "
+        "n_init=10."
+    )
 
 
 def streamed_seeding(k: int) -> Guarantee:

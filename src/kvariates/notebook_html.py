@@ -28,16 +28,11 @@ class HtmlTable:
     marked: int | None = None
 
     def html(self) -> str:
-        shown = [
-            _row(words, "td", bold=i == self.marked)
-            for i, words in enumerate(self.rows[:MOST_ROWS])
-        ]
-        left = len(self.rows) - len(shown)
-        more = (
-            [f'<tr><td colspan="{len(self.headings)}">and {left:,} more</td></tr>'] if left else []
-        )
-        body = "".join([*shown, *more])
-        head = _row(self.headings, "th")
+        rows = enumerate(self.rows[:MOST_ROWS])
+        body = "".join(_row(words, "td", bold=i == self.marked) for i, words in rows)
+        if (left := len(self.rows) - MOST_ROWS) > 0:
+            body += f'<tr><td colspan="{len(self.headings)}">and {left:,} more</td></tr>'
+        head = _row(self.headings, "th", bold=True)
         return f'<table style="{TABLE}"><thead>{head}</thead><tbody>{body}</tbody></table>'
 
 
@@ -60,6 +55,6 @@ def few(values: Sequence[object], most: int = 6) -> str:
     return f"[{', '.join([*words, '...'] if len(values) > most else words)}]"
 
 
-def _row(words: Sequence[str], tag: str, *, bold: bool = False) -> str:
-    style = f"{CELL};font-weight:bold" if bold or tag == "th" else CELL
+def _row(words: Sequence[str], tag: str, *, bold: bool) -> str:
+    style = f"{CELL};font-weight:bold" if bold else CELL
     return "<tr>" + "".join(f'<{tag} style="{style}">{escape(w)}</{tag}>' for w in words) + "</tr>"

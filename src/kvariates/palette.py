@@ -5,6 +5,7 @@ Clusters can be told apart by colour-blind eyes and in print, too.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,11 +67,9 @@ def spread_colors(centers: Array, marks: int = len(MARKS)) -> Array:
 
 def looks(centers: Array, marks: int = len(MARKS)) -> tuple[Look, ...]:
     """The look of each cluster. Up to twelve times as many clusters as marks all differ."""
-    used, found = [0] * len(PALETTE), []
-    for color in spread_colors(centers, marks).tolist():
-        found.append(Look(color, used[color] % marks))
-        used[color] += 1
-    return tuple(found)
+    counters = [itertools.cycle(range(marks)) for _ in PALETTE]
+    colors = spread_colors(centers, marks).tolist()
+    return tuple(Look(color, next(counters[color])) for color in colors)
 
 
 def cut(words: str, most: int = LONGEST_NAME) -> str:

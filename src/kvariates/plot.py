@@ -137,10 +137,9 @@ def _centers(ax: Axes, view: ModelView, look: tuple[Look, ...]) -> None:
     ax.scatter(x, y, s=size, zorder=3, c="white", edgecolors=colors, linewidths=1.8)
     if numbered:
         style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "weight": "bold"}
-        for i, spot in enumerate(spots):
-            ax.text(
-                spot[0], spot[1], str(i), size=8.5 if few else 6.5, zorder=4, color=INK, **style
-            )
+        style |= {"size": 8.5 if few else 6.5, "zorder": 4, "color": INK}
+        for i, (x, y) in enumerate(spots):
+            ax.text(x, y, str(i), **style)
 
 
 def _about_view(view: ModelView) -> list[str]:
@@ -154,9 +153,7 @@ def _about_view(view: ModelView) -> list[str]:
         words.append("the rows drawn are not private: do not publish this picture")
     elif view.private:
         words.append("centres of a private fit; areas show noisy counts")
-    parts = []
-    if n < view.rows:
-        parts.append(f"{n:,} of {view.rows:,} rows drawn")
+    parts = [f"{n:,} of {view.rows:,} rows drawn"] if n < view.rows else []
     if far:
         parts.append(f"{far:,} far {'row is' if far == 1 else 'rows are'} outside of the axes")
     if at_edge:
@@ -168,17 +165,13 @@ def _legend(ax: Axes, view: ModelView, look: tuple[Look, ...]) -> None:
     from matplotlib.lines import Line2D
 
     k, sizes = len(look), view.sizes
-    counts = [""] * k if sizes is None else [f"   {round(float(size)):,}" for size in sizes]
-    handles = [
-        Line2D(
-            [], [], marker=MARKERS[marker], ls="", ms=7, mew=0, color=PALETTE[color],
-            label=f"{i}{counts[i]}",
-        )
-        for i, (color, marker) in enumerate(look)
-    ]  # fmt: skip
+    handles, style = [], dict[str, Any](ls="", ms=7, mew=0)
+    for i, (color, marker) in enumerate(look[:MOST_IN_LEGEND]):
+        label = f"{i}" if sizes is None else f"{i}   {round(float(sizes[i])):,}"
+        dot = Line2D([], [], marker=MARKERS[marker], color=PALETTE[color], label=label, **style)
+        handles.append(dot)
     if k > MOST_IN_LEGEND:
-        rest = Line2D([], [], ls="", label=f"{k - MOST_IN_LEGEND:,} more")
-        handles = [*handles[:MOST_IN_LEGEND], rest]
+        handles.append(Line2D([], [], ls="", label=f"{k - MOST_IN_LEGEND:,} more"))
     what = "cluster" + ("" if sizes is None else "   rows" if view.rows else "   noisy count")
     legend = ax.legend(
         handles=handles, title=what, loc="upper left", bbox_to_anchor=(1.01, 1.0),
@@ -194,12 +187,11 @@ def choice(choice: Choice, ax: Axes | None = None) -> Axes:
     The cost has filled dots where no cluster divides, and hollow ones elsewhere. A dashed line is
     at the suggested k. The silhouette has an axis of its own on the right, from 0 to 1.
     """
-    needed("matplotlib", "plot")
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
-
     from kvariates.k_selection import Choice
 
     _check("choice", choice, Choice, "the result of choose_k")
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+
     own, ax = ax is None, _axes(ax, (6.4, 4.4))
     ax.axvline(choice.k, color=FAINT, lw=1, ls=(0, (4, 3)), zorder=1)
     if choice.guess != choice.k:
@@ -267,7 +259,6 @@ def balance(balance: GroupBalance, ax: Axes | None = None) -> Axes:
     Up to 12 groups have colours and markers. Of more groups, the numbers of the two at the ends of
     each row are written. At most 40 columns are drawn, those with the largest differences.
     """
-    needed("matplotlib", "plot")
     from kvariates.balancing.group_balance import GroupBalance
 
     _check("balance", balance, GroupBalance, "balance_ of a fitted AntiClustering")
@@ -280,7 +271,6 @@ def ledger(ledger: Ledger, ax: Axes | None = None) -> Axes:
 
     The bars add up to the total of the ledger: charges about disjoint rows cost their maximum.
     """
-    needed("matplotlib", "plot")
     from kvariates.privacy.ledger import Ledger
     from kvariates.report.sections import release_costs
 
@@ -330,11 +320,11 @@ def tree(tree: HstTree, ax: Axes | None = None, *, X: Any = None, levels: int = 
     levels : int, default=4
         How many levels below the root are drawn.
     """
-    needed("matplotlib", "plot")
     from kvariates.data.hst_tree import HstTree
-    from kvariates.report.pictures import draw_branches, draw_outlines, points_of
 
     _check("tree", tree, HstTree, "the result of hst_tree")
+    from kvariates.report.pictures import draw_branches, draw_outlines, points_of
+
     if X is None:
         ax = _axes(ax, (6.8, 4.8))
         draw_branches(ax, tree, levels)
@@ -346,6 +336,7 @@ def tree(tree: HstTree, ax: Axes | None = None, *, X: Any = None, levels: int = 
 
 
 def _check(function: str, given: Any, kind: type, where: str) -> None:
+    needed("matplotlib", "plot")
     if not isinstance(given, kind):
         raise TypeError(
             f"plot.{function} draws a {kind.__name__}, {where}; got {type(given).__name__}"

@@ -13,7 +13,8 @@ from kvariates.data.rows import F64, Rows, count_distinct
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import printed
 from kvariates.estimators.names import KMeansMetric, RandomState
-from kvariates.k_selection import Choice, SelectionOptions, choose
+from kvariates.k_selection import Choice, choose
+from kvariates.k_selection.search import SelectionOptions
 from kvariates.objectives.objective import OBJECTIVES, objective_for
 
 APART = 100.0  # times the smallest deviation of a column: very different scales
@@ -96,7 +97,8 @@ def choose_k(
     if distinct < high:
         said = f"X has {distinct} distinct rows: k_range ends there, not at {high}."
         validation.warn(said, ConvergenceWarning)
-    options = SelectionOptions(method, silhouette_sample, printed if verbose else None)
+    report = printed if verbose else None
+    options = SelectionOptions(method == "global", silhouette_sample, report=report)
     if not objective.unit:
         _warn_of_scales(rows, weight)
     rng = validation.generator(random_state)

@@ -32,11 +32,10 @@ from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Floats, Labels, Rows
 from kvariates.extras import pandas_for
 from kvariates.k_selection.confirmation import FALSE_ALARM, Confirmation, are_copies, confirm
-from kvariates.k_selection.search import KSearchOptions, Search
+from kvariates.k_selection.search import Search, SelectionOptions
 from kvariates.notebook_html import HtmlTable, boxed, shortened
 from kvariates.numerics.draws import I64
 from kvariates.objectives.objective import Objective
-from kvariates.progress import Report
 from kvariates.refining.lloyd import StopRule
 from kvariates.seeding.seeding_problem import SeedingProblem
 
@@ -123,15 +122,6 @@ class Choice:
         }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class SelectionOptions:
-    """The parameters of `choose`, with the meaning they have in `kvariates.choose_k`."""
-
-    method: str
-    sample_size: int
-    report: Report | None = None  # called for each k, and for each test whether clusters divide
-
-
 def choose(
     rows: Rows, weight: F64 | None, objective: Objective, ks: range,
     options: SelectionOptions, rng: np.random.Generator,
@@ -145,14 +135,15 @@ def choose(
         HostData(rows, weight), ks[-1],
         lloyd=lambda part, centers: objective.lloyd(part, centers, stop), rng=rng,
     )  # fmt: skip
-    how = KSearchOptions(options.method == "global", report=options.report)
     # The order in which BLAS adds depends on its threads, so it gets one.
     with threadpool_limits(1, user_api="blas"):
-        search, confirmed = Search.of(problem, how), Confirmation()
+        search, confirmed = Search.of(problem, options), Confirmation()
         copies = are_copies(rows, search.found[-1].labels)
         if search.k is not None and search.k > 1 and not copies:
-            confirmed = confirm(problem, search, how.every_row)
-        picked = sampled(rows.n, options.sample_size, rng)
+            confirmed = confirm(problem, search, options.every_row)
+        picked = np.arange(rows.n)
+        if rows.n > options.sample_size:
+            picked = np.sort(rng.choice(rows.n, options.sample_size, replace=False))
         sample, mass = rows.subset(picked), None if weight is None else weight[picked]
         apart = objective.distances(sample, sample.take(np.arange(sample.n)))
         silhouette = silhouettes(apart, mass, [end.labels[picked] for end in search.found])
@@ -161,7 +152,8 @@ def choose(
     elbow, silhouette = elbow_of(tried, inertia), silhouette[ks[0] - 1 :]
     other = guess(tried, elbow, silhouette)
     if copies:
-        answer = Suggestion.of_copies(ks[-1], rows.n)
+        reason = f"the {rows.n} rows are copies of {ks[-1]} distinct ones."
+        answer = Suggestion(ks[-1], True, reason)
     else:
         answer = suggest(tried, search.k, confirmed, other)
     centers = tuple(solution.centers for solution in found)
@@ -176,10 +168,6 @@ class Suggestion(NamedTuple):
     k: int
     clear: bool
     reason: str
-
-    @classmethod
-    def of_copies(cls, k: int, n: int) -> Suggestion:
-        return cls(k, True, f"the {n} rows are copies of {k} distinct ones.")
 
 
 def suggest(ks: I64, k: int | None, confirmed: Confirmation, guess: Guess) -> Suggestion:
@@ -212,11 +200,6 @@ def suggest(ks: I64, k: int | None, confirmed: Confirmation, guess: Guess) -> Su
         offer = "If you need groups anyway" if alone else "Best guess"
         why += f" {offer}: k = {guess.k} ({guess.reason})."
     return Suggestion(1 if alone else guess.k, False, f"no clear answer: {why}")
-
-
-def sampled(n: int, size: int, rng: np.random.Generator) -> I64:
-    """At most `size` of n rows, in their order."""
-    return np.arange(n) if n <= size else np.sort(rng.choice(n, size, replace=False))
 
 
 def silhouettes(apart: Floats, weight: F64 | None, solutions: Sequence[Labels]) -> F64:

@@ -40,7 +40,7 @@ from kvariates.numerics.valleys import (
 )
 from kvariates.seeding.seeding_problem import SeedingProblem
 
-from .search import TESTED, DivisionTest, KSearchOptions, Search, two_centers
+from .search import TESTED, DivisionTest, Search, SelectionOptions, two_centers
 
 FALSE_ALARM = 0.01  # the chance that any of the pairs without a valley passes for one with it
 DEEP = 0.25  # the rows in a valley are at most this share of those on its lower side
@@ -80,7 +80,7 @@ def confirm(problem: SeedingProblem, search: Search, every_row: bool) -> Confirm
         if any(test.p_value(np.flatnonzero(labels == j)) < MAY_DIVIDE / k for j in large):
             return Confirmation("some of them may divide further")
     rows, rng = problem.rows, problem.rng
-    options = KSearchOptions(every_row, every_k=False)
+    options = SelectionOptions(every_row, every_k=False)
     parts = max(2, math.ceil(2 * rows.n / TESTED))
     part = rng.permutation(rows.n) % parts
     halves = [_part(problem, np.flatnonzero(part == half), k) for half in (0, 1)]
@@ -96,7 +96,8 @@ def confirm(problem: SeedingProblem, search: Search, every_row: bool) -> Confirm
         centers.append(best.centers.astype(np.float64))
     both = rows.subset(np.flatnonzero(part < 2))
     one, two = (both.nearest(each) for each in centers)
-    match = _matched(one, two, k)
+    together = np.bincount(one.astype(np.int64) * k + two, minlength=k * k).reshape(k, k)
+    match = together.argmax(axis=1)  # for each cluster of one half, that of the other
     alike = float(np.mean(match[one] == two))
     if alike < ALIKE or len(np.unique(match)) < k:
         return Confirmation(
@@ -134,12 +135,6 @@ def _part(problem: SeedingProblem, members: I64, k: int) -> SeedingProblem:
 
 def _found(search: Search) -> str:
     return f"divide into more than {len(search.found)}" if search.k is None else f"show {search.k}"
-
-
-def _matched(one: Labels, two: Labels, k: int) -> I64:
-    """For each cluster of `one`, that of `two` with the most of its rows."""
-    together = np.bincount(one.astype(np.int64) * k + two, minlength=k * k).reshape(k, k)
-    return np.asarray(together.argmax(axis=1))
 
 
 class Pair(NamedTuple):

@@ -35,7 +35,6 @@ from kvariates.refining.lloyd import LloydResult, MeanUpdate, StopRule, lloyd
 from kvariates.seeding.global_kmeans import Candidates, global_kmeans, sample_size
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
-Solutions = list[LloydResult]
 LEVEL = 0.01  # a p-value below LEVEL / k shows that one of k clusters divides
 JOINED = 0.05  # two clusters are joined if the p-value of both together is above this
 TESTED = 20_000  # rows that test whether clusters divide
@@ -48,10 +47,11 @@ FEATURES = 50  # up to which axes are computed: it takes time with their square
 
 
 @dataclass(frozen=True)
-class KSearchOptions:
+class SelectionOptions:
     """How to search."""
 
     every_row: bool = False  # candidates for the next centre: every row, or drawn ones
+    sample_size: int = 0  # rows for the silhouette
     every_k: bool = True  # test the clusters for every k, or only down to the k that is found
     report: Report | None = None  # called for each k, and for each test whether clusters divide
 
@@ -65,11 +65,11 @@ class Search:
     """
 
     k: int | None
-    found: Solutions
+    found: list[LloydResult]
     dividing: I64
 
     @classmethod
-    def of(cls, problem: SeedingProblem, options: KSearchOptions) -> Self:
+    def of(cls, problem: SeedingProblem, options: SelectionOptions) -> Self:
         candidates: Candidates = "all" if options.every_row else sample_size(problem.rows.n)
         found = global_kmeans(problem, candidates=candidates, report=options.report)
         test = DivisionTest(problem, options.report)

@@ -283,11 +283,12 @@ def in_words(found: Contrast, center: Array, cluster: int, names: tuple[str, ...
     """The largest differences of a cluster, such as "income far above (52 against 31)"."""
     difference = found.difference[cluster]
     largest = np.argsort(-np.abs(difference), kind="stable")[:MOST_WORDS].tolist()
-    words = [
-        f"{cut(names[j])} {_size(difference[j])} ({_pair(center[j], found.average[j])})"
-        for j in largest
-        if abs(difference[j]) >= SMALLEST
-    ]
+    words = []
+    for j in largest:
+        if abs(difference[j]) >= SMALLEST:
+            far = next(word for least, word in STEPS if abs(difference[j]) >= least)
+            how = f"{far}{'above' if difference[j] > 0 else 'below'}"
+            words.append(f"{cut(names[j])} {how} ({_pair(center[j], found.average[j])})")
     return "; ".join(words) or "close to the average in every column"
 
 
@@ -298,11 +299,6 @@ def _pair(value: float, average: float) -> str:
         if words[0] != words[1]:
             break
     return f"{words[0]} against {words[1]}"
-
-
-def _size(difference: float) -> str:
-    how = next(word for least, word in STEPS if abs(difference) >= least)
-    return f"{how}{'above' if difference > 0 else 'below'}"
 
 
 def center_table(

@@ -285,7 +285,13 @@ def _about_cost(run: FitRun) -> str:
     words += ", each times its weight" * run.table.weighted
     words += ", in scaled units" * (run.table.scaled and metric != "haversine")
     words += f", after {', '.join(run.table.steps)}" if run.table.steps else ""
-    return f"{words}.{_in_km(run) if metric == 'haversine' else ''}"
+    words += "."
+    if metric == "haversine":
+        words += f" It is in radians; a radian is {EARTH} km."
+        total = 0.0 if run.masses is None else float(run.masses.sum())
+        mean = f"{'weighted ' * run.table.weighted}mean distance"
+        words += f" The {mean} is {number(EARTH * run.inertia / total)} km." if total > 0 else ""
+    return words
 
 
 def _about_other_rows(run: FitRun) -> str:
@@ -299,15 +305,6 @@ def _about_other_rows(run: FitRun) -> str:
         f"These are not the {run.unit} of the fit, which had {len(labels):,}: sizes and averages "
         "are those of X; the cost and what is proved are about the fit."
     )
-
-
-def _in_km(run: FitRun) -> str:
-    """The mean distance on the globe; distances are added in radians."""
-    words = f" It is in radians; a radian is {EARTH} km."
-    if run.inertia is None or run.masses is None or not run.masses.sum() > 0:
-        return words
-    far = number(EARTH * run.inertia / float(run.masses.sum()))
-    return f"{words} The {'weighted ' * run.table.weighted}mean distance is {far} km."
 
 
 def cost_change(first: float, last: float) -> str:

@@ -95,14 +95,16 @@ def _run_of(given: Any, X: Any) -> tuple[FitRun, ShownRows | None]:
         weighted=demand is not None, weights="demand" if demand is not None else "",
         streamed=record.synopses is not None and X is None,
     )  # fmt: skip
+    given = model.get_params(deep=False) if isinstance(model, BaseEstimator) else {}
     run = FitRun(
-        table, _parameters(model), centers if first is None else first, sizes,
+        table, {name: given[name] for name in given if name not in ("client", "verbose")},
+        centers if first is None else first, sizes,
         demand if demand is not None or sizes is None else np.asarray(sizes, float),
         record.inertia, record.n_iter, record=record, command=_code(parts), medoids=objects,
         notes=_about_units(parts, first),
         errors=record.errors,  # private rows have no steps before
     )  # fmt: skip
-    return run, _synopses(record) if found is None else _shown(parts, found, first, X)
+    return run, _shown(parts, found, first, X)
 
 
 def _columns(parts: ModelAfterSteps, first: Array | None, centers: Array, X: Any) -> FittedTable:
@@ -125,9 +127,20 @@ def _about_units(parts: ModelAfterSteps, first: Array | None) -> tuple[str, ...]
     return (f"Centres are in the units before {steps}, by inverse_transform.",)
 
 
-def _shown(parts: ModelAfterSteps, found: ShownRows, first: Array | None, X: Any) -> ShownRows:
-    """Two columns are drawn before the steps of a pipeline, more after them."""
+def _shown(
+    parts: ModelAfterSteps, found: ShownRows | None, first: Array | None, X: Any
+) -> ShownRows | None:
+    """Two columns are drawn before the steps of a pipeline, more after them.
+
+    Without rows, the weighted points are drawn that stand for the rows of a stream.
+    """
     record = parts.record
+    if found is None:
+        if record.synopses is None:
+            return None
+        points, centers = as_rows(record, record.synopses), centers_of(record)
+        labels = nearest_centers(points, centers)
+        return ShownRows(points, labels, centers, record.synopsis_weights)
     rows, centers = (directions(record, x) for x in (found.X, found.centers))
     if not parts.steps:
         values = None if rows is found.X else found.X
@@ -141,19 +154,6 @@ def _shown(parts: ModelAfterSteps, found: ShownRows, first: Array | None, X: Any
         if before is not None and first.shape[1] <= 2:
             return ShownRows(before, found.labels, first)
     return ShownRows(rows, found.labels, centers, values=before, names=parts.columns())
-
-
-def _synopses(record: FitRecord) -> ShownRows | None:
-    """The weighted points that stand for the rows of a stream."""
-    if record.synopses is None:
-        return None
-    points, centers = as_rows(record, record.synopses), centers_of(record)
-    return ShownRows(points, nearest_centers(points, centers), centers, record.synopsis_weights)
-
-
-def _parameters(model: Any) -> dict[str, Any]:
-    given = model.get_params(deep=False) if isinstance(model, BaseEstimator) else {}
-    return {name: value for name, value in given.items() if name not in ("client", "verbose")}
 
 
 def _code(parts: ModelAfterSteps) -> str:
