@@ -118,12 +118,8 @@ def are_copies(rows: Rows, labels: Labels) -> bool:
     if m == 1 or sizes.min() < COPIES or count_distinct(rows, m + 1) > m:
         return False
     distinct = rows.take(np.unique(labels, return_index=True)[1])
-    return m == 2 or any(_uneven(column) for column in np.asarray(distinct).T)
-
-
-def _uneven(values: F64) -> bool:
-    gaps = np.diff(np.unique(values))
-    return gaps.size > 1 and gaps.max() > (1 + EQUAL) * gaps.min()
+    gaps = (np.diff(np.unique(column)) for column in np.asarray(distinct).T)
+    return m == 2 or any(gap.size > 1 and gap.max() > (1 + EQUAL) * gap.min() for gap in gaps)
 
 
 def _part(problem: SeedingProblem, members: I64, k: int) -> SeedingProblem:

@@ -213,10 +213,16 @@ def lines(
         parts.append(f'<g class="k{i % len(PALETTE)}">{_curve(line, x, y, x_name)}</g>')
     label = text(f"{y_name} over {x_name}")
     letters = min(max(map(len, words), default=1), MOST_TICK_LETTERS)
+    keys = "".join(
+        f'<span><svg class="k{i % len(PALETTE)}" aria-hidden="true"><rect width="100%" '
+        f'height="100%" rx="2"/></svg>{text(line.name)}</span>'
+        for i, line in enumerate(series)
+    )
+    key = f'<div class="key">{keys}</div>' if len(series) > 1 else ""
     values = _values(series, x_name, y_name) if listed else ""
     return (
         f'<figure><div class="chart l{letters}"><svg role="img" aria-label="{label}">'
-        f"{''.join(parts)}</svg></div>{_line_key(series)}{values}</figure>"
+        f"{''.join(parts)}</svg></div>{key}{values}</figure>"
     )
 
 
@@ -263,17 +269,6 @@ def _curve(line: Line, x: AxisScale, y: AxisScale, x_name: str) -> str:
         for (a, b), v, w in zip(places, line.x, line.y, strict=True)
     )
     return ranges + pieces + dots
-
-
-def _line_key(series: Sequence[Line]) -> str:
-    if len(series) < 2:
-        return ""
-    keys = (
-        f'<span><svg class="k{i % len(PALETTE)}" aria-hidden="true"><rect width="100%" '
-        f'height="100%" rx="2"/></svg>{text(line.name)}</span>'
-        for i, line in enumerate(series)
-    )
-    return f'<div class="key">{"".join(keys)}</div>'
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,32 +11,12 @@ import numpy as np
 from kvariates.file_writing import json_text, write_rows
 from kvariates.palette import Array, Look, looks
 
-from .clusters import (
-    MOST_LISTED,
-    Contrast,
-    View,
-    amounts_in_words,
-    center_table,
-    contrast,
-    drawn,
-    largest_clusters,
-    view_of,
-)
+from . import clusters, sections
+from .clusters import MOST_LISTED, Contrast, View, amounts_in_words, largest_clusters
 from .figures import Bar, Line, bars, facts
 from .page import Section, counted, number, page_html, paragraph, short, text
 from .plane import EARTH
 from .run import FitRun, ShownRows, centers_table, summary
-from .sections import (
-    DISTANCES,
-    box,
-    choice_section,
-    cost_curves,
-    guarantee_section,
-    ledger_section,
-    privacy_section,
-    stream_section,
-    transcript_section,
-)
 
 MOST_NAMES = 40  # of columns in a list
 MOST_LETTERS = 600  # of a note, or of a parameter
@@ -62,28 +42,29 @@ def fit_html(run: FitRun, shown: ShownRows | None) -> str:
     run = run.released()
     if run.private and not run.public_points:
         shown = None
-    found = contrast(run, shown)
-    view = view_of(run, shown)
+    found = clusters.contrast(run, shown)
+    view = clusters.view_of(run, shown)
     look = looks(run.centers if view is None else view.flat.centers)
     n = run.table.rows
     rows = "" if n is None else f" of {counted(n, run.unit)}"
     privately = ", found privately" * run.private
     title = f"{counted(run.k, 'clusters')}{rows}{privately}"
-    sections = [
+    ledgers = f"The ledger{'s' * (len(run.record.ledgers) > 1)}"
+    parts = [
         Section("overview", "Overview", _overview(run, view)),
-        Section("privacy", "Privacy", privacy_section(run)),
+        Section("privacy", "Privacy", sections.privacy_section(run)),
         Section("clusters", "Clusters", _clusters(run, view, found)),
         Section("sizes", "Sizes", _sizes(run, look)),
         Section("centres", "Centres", _centers(run, found, look, view)),
-        Section("choice", "Number of clusters", choice_section(run)),
+        Section("choice", "Number of clusters", sections.choice_section(run)),
         Section("cost", "Cost by iteration", _costs(run)),
-        Section("guarantee", "What is proved", guarantee_section(run)),
-        Section("stream", "Stream", stream_section(run)),
-        Section("transcript", "Transcript", transcript_section(run)),
-        Section("ledger", f"The ledger{'s' * (len(run.record.ledgers) > 1)}", ledger_section(run)),
+        Section("guarantee", "What is proved", sections.guarantee_section(run)),
+        Section("stream", "Stream", sections.stream_section(run)),
+        Section("transcript", "Transcript", sections.transcript_section(run)),
+        Section("ledger", ledgers, sections.ledger_section(run)),
         Section("again", "Run it again", _again(run)),
     ]
-    return page_html(title, _lead(run), sections)
+    return page_html(title, _lead(run), parts)
 
 
 def _lead(run: FitRun) -> str:
@@ -112,13 +93,13 @@ def _overview(run: FitRun, view: View | None) -> str:
     degrees = view is not None and view.flat.degrees
     said = (_about_cost(run), _about_other_rows(run), *run.notes, _degrees_note(run, degrees))
     notes = "".join(f"<li>{short(words, MOST_LETTERS)}</li>" for words in said if words)
-    noise = box("no", "Read this first", record.notes) if record.notes else ""  # of a private fit
+    noise = sections.box("no", "Read this first", record.notes) if record.notes else ""
     return noise + facts(items) + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
 
 def _clusters(run: FitRun, view: View | None, found: Contrast | None) -> str:
     if view is not None:
-        return drawn(run, view, found)
+        return clusters.drawn(run, view, found)
     words = "There is no drawing, because the points have no coordinates."
     if not run.of_shell and not callable(run.parameters.get("metric")):
         words += " If you have some, give them to write_report as X."
@@ -178,7 +159,7 @@ def _weights_note(run: FitRun) -> str:
 
 def _centers(run: FitRun, found: Contrast | None, look: tuple[Look, ...], view: View | None) -> str:
     cities = () if view is None else view.cities
-    listed = center_table(run, found, look, cities)
+    listed = clusters.center_table(run, found, look, cities)
     if found is None:
         from_one = bool(run.medoid_rows) and not run.medoids and not run.medoid_ids
         return paragraph(f"{run.unit.capitalize()} are counted from 1.", "soft") * from_one + listed
@@ -200,8 +181,9 @@ def _costs(run: FitRun) -> str:
     costs = [float(c) for c in run.costs if np.isfinite(c)]
     if len(costs) < 2:
         return ""
-    curve = cost_curves([Line("cost", range(1, len(costs) + 1), costs)], "iteration", listed=True)
-    return paragraph(cost_change(costs[0], costs[-1])) + curve
+    curve = Line("cost", range(1, len(costs) + 1), costs)
+    drawn = sections.cost_curves([curve], "iteration", listed=True)
+    return paragraph(cost_change(costs[0], costs[-1])) + drawn
 
 
 def _again(run: FitRun) -> str:
@@ -274,7 +256,7 @@ def _about_cost(run: FitRun) -> str:
     if run.inertia is None or run.private or run.parameters.get("distortion") is not None:
         return ""
     metric = run.parameters.get("metric", "euclidean")
-    what = DISTANCES.get(metric)
+    what = sections.DISTANCES.get(metric)
     if run.record.medoids is not None:
         what = f"distances of the {run.unit} to their medoids"
     elif what is None:

@@ -68,6 +68,11 @@ def page_html(title: str, lead: str, sections: Iterable[Section]) -> str:
     """The whole page. `title` and `lead` are plain texts."""
     style = _style()
     script = "".join((HERE / name).read_text("utf-8") for name in ("page.js", "scatter.js"))
+    hashes = [in_base64(hashlib.sha256(words.encode()).digest()) for words in (style, script)]
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
     shown = [section for section in sections if section.html]
     links = "".join(f'<a href="#{text(s.id)}">{text(s.title)}</a>' for s in shown)
     parts = "".join(
@@ -75,7 +80,7 @@ def page_html(title: str, lead: str, sections: Iterable[Section]) -> str:
     )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         '<meta name="generator" content="kvariates">\n'
@@ -200,16 +205,6 @@ def _numeric(word: str) -> bool:
 def in_base64(content: bytes) -> str:
     """Bytes as letters."""
     return base64.b64encode(content).decode("ascii")
-
-
-def _policy(*contents: str) -> str:
-    style, script = (
-        f"'sha256-{in_base64(hashlib.sha256(content.encode()).digest())}'" for content in contents
-    )
-    return (
-        f"default-src 'none'; style-src {style}; script-src {script}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 @cache

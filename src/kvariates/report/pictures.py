@@ -276,7 +276,10 @@ def draw_branches(axes: Axes, tree: HstTree, levels: int) -> None:
 
 def _positions(top: Top) -> Array:
     """Nodes without shown children side by side, the others above the mean of their children."""
-    order = _preorder(top)
+    order, open_ = [], [0]
+    while open_:  # parents before their children
+        order.append(node := open_.pop())
+        open_ += np.flatnonzero(top.parent == node)[::-1].tolist()
     childless = ~np.isin(np.arange(len(top.nodes)), top.parent)
     x = np.zeros(len(top.nodes))
     ends = [node for node in order if childless[node]]
@@ -285,15 +288,6 @@ def _positions(top: Top) -> Array:
         if not childless[node]:
             x[node] = x[top.parent == node].mean()
     return x
-
-
-def _preorder(top: Top) -> list[int]:
-    order, open_ = [], [0]
-    while open_:
-        node = open_.pop()
-        order.append(node)
-        open_ += np.flatnonzero(top.parent == node)[::-1].tolist()
-    return order
 
 
 def _widths(top: Top, tree: HstTree) -> Array:

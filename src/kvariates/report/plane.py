@@ -137,7 +137,12 @@ def _map(X: Any, centers: Array, columns: tuple[int, int]) -> Plane:
     pick = columns[::-1]
     points = np.empty((0, 2)) if X is None else _dense(X)[:, pick]
     middle = centers[:, pick]
-    (x0, x1), (y0, y1) = robust_limits(points, middle) if len(points) else _around(middle)
+    if len(points):
+        (x0, x1), (y0, y1) = robust_limits(points, middle)
+    else:  # a frame around centres alone, wider than their own range
+        low, high = middle.min(axis=0), middle.max(axis=0)
+        pad = np.maximum(0.35 * (high - low), 2.0)
+        (x0, y0), (x1, y1) = (low - pad).tolist(), (high + pad).tolist()
     west = max(points[:, 0].max(initial=0.0), middle[:, 0].max()) <= 180  # not 0 to 360 degrees
     x0, x1 = (max(x0, -180.0), min(x1, 180.0)) if west else (x0, x1)
     y0, y1 = max(y0, -90.0), min(y1, 90.0)
@@ -152,14 +157,6 @@ def _map(X: Any, centers: Array, columns: tuple[int, int]) -> Plane:
     words = "A map of the columns that look like longitude and latitude."
     axes = ("longitude", "latitude")
     return Plane(points, middle, axes, limits, words, True, aspect, own, land[inside])
-
-
-def _around(centers: Array) -> Limits:
-    """A frame around centres alone, wider than their own range."""
-    low, high = centers.min(axis=0), centers.max(axis=0)
-    pad = np.maximum(0.35 * (high - low), 2.0)
-    (x0, y0), (x1, y1) = (low - pad).tolist(), (high + pad).tolist()
-    return (x0, x1), (y0, y1)
 
 
 def _filled(x: tuple[float, float], y: tuple[float, float], ratio: float) -> Limits:

@@ -136,24 +136,19 @@ def release_costs(ledger: Any) -> dict[str, float]:
 
     A group about disjoint rows has the kind and the cost of its dearest release.
     """
-    kind_of = _kinds([charge.label for charge in ledger.charges])
+    shapes = {charge.label: NUMBER.sub("…", charge.label) for charge in ledger.charges}
+    alike = Counter(shapes.values())  # such as "tree, level …: rows"
     dearest: dict[str, tuple[float, str]] = {}
     for i, charge in enumerate(ledger.charges):
         cost = float(charge.exact(concentrated=ledger.concentrated))
         group = f"{i}" if charge.parallel is None else f"group {charge.parallel}"
         if group not in dearest or cost > dearest[group][0]:
-            dearest[group] = cost, kind_of[charge.label]
+            shape = shapes[charge.label]
+            dearest[group] = cost, charge.label if alike[shape] == 1 else shape
     costs: dict[str, float] = {}
     for cost, kind in dearest.values():
         costs[kind] = costs.get(kind, 0.0) + cost
     return costs
-
-
-def _kinds(labels: list[str]) -> dict[str, str]:
-    """The kind of each label: labels that differ in numbers are one, as "tree, level …: rows"."""
-    shapes = {label: NUMBER.sub("…", label) for label in labels}
-    alike = Counter(shapes.values())
-    return {label: label if alike[shape] == 1 else shape for label, shape in shapes.items()}
 
 
 def box(kind: str, title: str, items: Iterable[str]) -> str:
