@@ -7,11 +7,12 @@ Run these with tests/ on the path:
                                                   instruction set (some minutes)
     python -m golden.fits --write                 record the digests anew
 
-`--only TEXT` takes the cases whose name has TEXT in it.
+`--only TEXT` takes the cases whose name has TEXT in it; `--public` leaves out the private methods.
 
 A digest is the start of the sha256 of all results of a case: values, types and shapes. Texts of
 guarantees are not in it. A case that the library refuses has the message instead of a digest. The
-noise of private fits may be repeated in a test only, so the commands run the cases under pytest.
+noise of private fits may be repeated in a test only, so the commands run them under pytest. All
+other cases need only numpy, scipy and scikit-learn.
 
 Digests may depend on the versions of numpy and scipy and on the processor: `made_with` in
 digests.json says which they were.
@@ -126,13 +127,17 @@ def differences(found, before):
 
 def elsewhere(names, **environment):
     """What `one_run` tells about the named cases, in a fresh process."""
+    command = ["-m", "golden.one_run"]
+    if any(kind_of(name).startswith("private") for name in names):
+        command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        command += [str(HERE / "one_run.py")]
+    path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
     with tempfile.TemporaryDirectory() as folder:
         job, out = Path(folder, "job.json"), Path(folder, "out.json")
         job.write_text(json.dumps(list(names)), encoding="utf-8")
-        more = {"GOLDEN_JOB": str(job), "GOLDEN_OUT": str(out), **environment}
+        more = {"GOLDEN_JOB": str(job), "GOLDEN_OUT": str(out), "PYTHONPATH": path, **environment}
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
-             str(HERE / "one_run.py")],
+            [sys.executable, *command],
             check=False, capture_output=True, text=True, cwd=HERE.parents[1],
             env={**os.environ, **more},
         )  # fmt: skip
@@ -155,13 +160,16 @@ def check(names, **environment):
 
 def main():
     parser = argparse.ArgumentParser(prog="golden.fits")
-    for option in ("--write", "--check", "--everywhere"):
+    for option in ("--write", "--check", "--everywhere", "--public"):
         parser.add_argument(option, action="store_true")
     parser.add_argument("--only", default="")
     asked = parser.parse_args()
     names = [name for name in CASES if asked.only in name]
+    if asked.public:
+        names = [name for name in names if not kind_of(name).startswith("private")]
     if asked.write:
-        digests = (recorded()["digests"] if asked.only else {}) | elsewhere(names)["digests"]
+        kept = recorded()["digests"] if asked.only or asked.public else {}
+        digests = kept | elsewhere(names)["digests"]
         kept = {name: digests[name] for name in CASES if name in digests}
         text = json.dumps({"made_with": made_with(), "digests": kept}, indent=1, ensure_ascii=False)
         RECORD.write_text(text + "\n", encoding="utf-8")

@@ -25,3 +25,7 @@ def test_digests():
     level = _native.instruction_set()
     out = {"digests": digests, "tasks of other threads": others, "instruction set": level}
     Path(os.environ["GOLDEN_OUT"]).write_text(json.dumps(out), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    test_digests()
