@@ -61,8 +61,7 @@ federated.client: checked_bounds FEDERATED
 federated.flower_transport: content_of FlowerTransport MESSAGE_TYPE record_of run_apps
     wait_for_nodes
 federated.private_fit: ledger_of SummingPeer
-federated.private_peer: PrivatePeer Refused UNIT
-federated.releases: FileReleases Releases
+federated.private_peer: PrivatePeer Refused Releases UNIT
 federated.server: fit server_app server_options=ServerOptions simulate
 federated.vertical: SESSION simulate_vertical STATE
 file_writing: write_aside

@@ -16,7 +16,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from api import MAX_BYTES, Failure, FileReleases, encode
+from api import MAX_BYTES, Failure, Releases, encode
 from api import client_module as client
 from federated.fake_grid import BOX, Node, ask, blobs, ledgers
 
@@ -139,8 +139,8 @@ def test_a_damaged_ledger_is_no_new_budget(tmp_path, written):
 def test_a_ledger_may_be_larger_than_a_message(tmp_path):
     """Sums of many columns and steps add up; a stranger may not send as much."""
     path, large = tmp_path / "ledger", np.zeros(MAX_BYTES // 8 + 1)
-    FileReleases(path, "0").add("fit 1: statistics 0 at 0", {"sums": large}, [])
-    assert FileReleases(path, "0").answers["fit 1: statistics 0 at 0"]["sums"].shape == large.shape
+    Releases(path, "0").add("fit 1: statistics 0 at 0", {"sums": large}, [])
+    assert Releases(path, "0").answers["fit 1: statistics 0 at 0"]["sums"].shape == large.shape
 
 
 def test_other_runs_and_other_settings_share_one_budget(tmp_path):

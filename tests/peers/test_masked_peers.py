@@ -32,23 +32,13 @@ K = 8
 SHARDS = shards_of(X, [90, 200, 310])
 
 
-class MemoryStore:
-    data = None
-
-    def load(self):
-        return self.data
-
-    def save(self, data):
-        self.data = data
-
-
 class RecordedPeer:
     """A masked peer with what it keeps; `sent` has its masked answers and the questions."""
 
     def __init__(self, X, weight=None, max_groups=3):
         self.peer = MaskedPeer(HostData(Rows.of(X), weight), 0, TRUSTING, max_groups)
         self.plain = Peer(HostData(Rows.of(X), weight), 0)
-        self.keeper, self.sent = MemoryStore(), []
+        self.keeper, self.sent = {}, []
 
     def answer(self, envelope):
         answer = self.peer.answer(envelope, self.keeper)
@@ -192,9 +182,9 @@ def test_a_state_that_is_older_than_the_last_answer_is_noticed():
     """Flower stores it after the answer was sent."""
     peers = peers_of(SHARDS)
     group_of(peers)
-    old = peers[0].keeper.data
+    old = peers[0].keeper["masks"]
     assign_all(peers, 1)
-    peers[0].keeper.data = old
+    peers[0].keeper["masks"] = old
     with pytest.raises(LogNeeded):
         assign_all(peers, 2, last=1)
 
@@ -203,7 +193,7 @@ def test_peers_forget_their_keys_when_they_leave():
     peers = peers_of(SHARDS)
     masked_fit(peers)
     for peer in peers:
-        assert decode(peer.keeper.data)["secret"] == b""
+        assert decode(peer.keeper["masks"])["secret"] == b""
     with pytest.raises(LogNeeded):
         assign_all(peers, 99)
 
@@ -266,11 +256,11 @@ def test_a_state_that_was_set_back_gives_no_mask_twice():
     """Its answer to another question has another mask, to the same question the same answer."""
     peers = peers_of(SHARDS)
     group_of(peers)
-    saved = peers[0].keeper.data
+    saved = peers[0].keeper["masks"]
     first = ask_one(peers[0], X[:K])
-    peers[0].keeper.data = saved
+    peers[0].keeper["masks"] = saved
     assert np.array_equal(ask_one(peers[0], X[:K]), first)
-    peers[0].keeper.data = saved
+    peers[0].keeper["masks"] = saved
     other = ask_one(peers[0], X[:K] + 1e-9)
     assert p_uniform(other - first) > ALPHA
 

@@ -11,14 +11,11 @@ needed("flwr", "federated")
 needed("cryptography", "federated")
 
 from kvariates.federated.client import FEDERATED, client_app  # noqa: E402
-from kvariates.federated.releases import Private  # noqa: E402
-from kvariates.federated.result import (  # noqa: E402
-    FederatedResult,
+from kvariates.federated.private_peer import Private  # noqa: E402
+from kvariates.federated.server import FederatedResult, server_app, simulate  # noqa: E402
+from kvariates.federated.vertical import (  # noqa: E402
     PartyResult,
     VerticalFederatedResult,
-)
-from kvariates.federated.server import server_app, simulate  # noqa: E402
-from kvariates.federated.vertical import (  # noqa: E402
     simulate_vertical,
     vertical_client_app,
     vertical_server_app,

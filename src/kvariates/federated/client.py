@@ -29,8 +29,7 @@ from kvariates.data.rows import F64, Rows
 from kvariates.estimators.private_input import missing_as_nan, without_missing
 from kvariates.federated.flower_transport import answering_app, node_name
 from kvariates.federated.private_fit import SummingPeer
-from kvariates.federated.private_peer import PrivatePeer
-from kvariates.federated.releases import FileReleases, Private, locked
+from kvariates.federated.private_peer import Private, PrivatePeer, Releases, locked
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.masked_peer import GROUP_QUESTIONS, MaskedPeer
 from kvariates.peers.questions import QUESTIONS, Answer, Envelope, Peer, Policy
@@ -205,13 +204,13 @@ def _loaded(options: ClientOptions, context: Context) -> AnyPeer:
 def _private_answer(peer: PrivatePeer, envelope: Envelope, context: Context) -> Answer:
     path = peer.private.ledger_file(context)
     with locked(path):  # another process must not spend the same budget
-        return peer.answer(envelope, FileReleases(path, node_name(context)))
+        return peer.answer(envelope, Releases(path, node_name(context)))
 
 
 def _masked_answer(
     peer: MaskedPeer, envelope: Envelope, max_points: int, context: Context
 ) -> Answer:
-    answer = peer.answer(envelope, _ContextStore(context))
+    answer = peer.answer(envelope, _state(context))
     if envelope.question.name == "group":
         _flower_logger.info("Secure sums: the fingerprint is %s", answer["fingerprint"])
     return _counted(answer, envelope, max_points, context)
@@ -232,20 +231,6 @@ def _state(context: Context) -> ConfigRecord:
     if STATE not in context.state.config_records:
         context.state[STATE] = ConfigRecord({})
     return context.state.config_records[STATE]
-
-
-class _ContextStore:
-    """Keeps the state of a masked peer in the state of the context, which stays at the node."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
-    def load(self) -> bytes | None:
-        stored = _state(self._context).get("masks")
-        return stored if isinstance(stored, bytes) else None
-
-    def save(self, data: bytes) -> None:
-        _state(self._context)["masks"] = data
 
 
 # -- checks of what a user gives -------------------------------------------------------------------

@@ -5,18 +5,23 @@ A Flower message is one record of bytes: an envelope or its reply.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
-from kvariates.federated.result import SavedResult
+from kvariates.file_writing import write_aside
+from kvariates.guarantees import Guarantee
 from kvariates.peers.encoding import (
     DTYPES,
     MAX_BYTES,
@@ -26,7 +31,8 @@ from kvariates.peers.encoding import (
     encode_reply,
 )
 from kvariates.peers.questions import Envelope
-from kvariates.peers.transport import Failure, Reply
+from kvariates.peers.transport import Failure, Reply, Transcript
+from kvariates.privacy.ledger import Ledger
 
 # -- messages --------------------------------------------------------------------------------------
 
@@ -216,10 +222,43 @@ def _order(name: str) -> tuple[int, str]:
     return (int(name), "") if name.isdecimal() and name.isascii() else (2**64, name)
 
 
-# -- servers, and simulations ----------------------------------------------------------------------
+# -- results, servers and simulations --------------------------------------------------------------
 
 
 SIMULATION_TIMEOUT = 600.0  # the first answer waits until Ray has started
+
+
+class SavedResult:
+    """Base of the results, which are dataclasses."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result as JSON. The file appears when it is complete."""
+        text = json.dumps(self._page(), indent=2, allow_nan=False)
+        write_aside(Path(path), f"{text}\n".encode())
+
+    def _page(self) -> dict[str, Any]:
+        return {name: _plain(value) for name, value in vars(self).items()}
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold."""
+    match value:
+        case np.ndarray():
+            return value.tolist()
+        case Guarantee():
+            return str(value)
+        case Transcript():
+            return value.as_page()
+        case Ledger():
+            charges = [asdict(charge) for charge in value.charges]
+            claim, total = value.claim._asdict(), value.total()._asdict()
+            page = {"adjacency": value.adjacency, "claim": claim, "total": total}
+            return {**page, "charges": charges}
+        case dict():
+            return {name: _plain(one) for name, one in value.items()}
+    return value
+
+
 Result = TypeVar("Result", bound=SavedResult)
 
 

@@ -19,8 +19,7 @@ import numpy as np
 from kvariates.data.cluster_sums import FloatStatistics, Statistics
 from kvariates.data.lattice_rows import Adjacency
 from kvariates.data.rows import F64, Rows
-from kvariates.federated.private_peer import described, exact_statistics
-from kvariates.federated.releases import COUNTS_OVER_SUMS
+from kvariates.federated.private_peer import COUNTS_OVER_SUMS, described, exact_statistics
 from kvariates.numerics.draws import I64
 from kvariates.peers.bounds import PeerLimits, PublicBounds
 from kvariates.peers.coordinator import Call, Coordinator, call

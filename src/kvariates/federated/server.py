@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,13 @@ from numpy.typing import ArrayLike
 
 from kvariates.data.lattice_rows import Adjacency
 from kvariates.data.rows import Floats
+from kvariates.estimators.fit_record import FitRecord, HasRecord
 from kvariates.estimators.validation import warn
 from kvariates.federated.client import checked_bounds, client_app
 from kvariates.federated.flower_transport import (
     SIMULATION_TIMEOUT,
     FlowerTransport,
+    SavedResult,
     check_times,
     fitting_app,
     only,
@@ -27,16 +29,18 @@ from kvariates.federated.flower_transport import (
     wait_for_nodes,
 )
 from kvariates.federated.private_fit import fit_central, fit_private_peers
-from kvariates.federated.result import FederatedResult
 from kvariates.fitting import FitOptions
+from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.masked_group import SummedPeersData
 from kvariates.peers.masked_peer import MIN_GROUP
 from kvariates.peers.peers_data import PeersData, fit_peers, guarantee_of
-from kvariates.peers.transport import Transport
+from kvariates.peers.transport import Transcript, Transport
 from kvariates.privacy.budget import check_adjacency, check_loss
+from kvariates.privacy.ledger import Ledger
+from kvariates.private_methods.noisy_centers import Mask
 from kvariates.seeding.seedings import PEER_SEEDINGS
 
 PRIVATE_INIT = "pdk-means++"
@@ -51,6 +55,54 @@ SHOWN = (
     "k-means++, which would show 2 + ln k rows for each, so its centres are others."
 )
 CENTRAL_NOISE = "the first centres do not depend on the rows, and sums are noisy."
+
+
+@dataclass(frozen=True, eq=False)
+class FederatedResult(SavedResult, HasRecord):
+    """The result of a federated fit.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, d)
+    inertia : float or None
+        The cost of the rows of all peers; None if peers are private.
+    n_iter : int
+    converged : bool
+    guarantee : Guarantee or None
+    guarantee_lost : str or None
+        Why there is no guarantee.
+    transcript : Transcript
+    ledgers : dict from str to Ledger
+        Of private peers, by name; as they have sent it. With central noise that of "coordinator".
+    doubtful : ndarray of bool of shape (k,) or None
+        Of a fit with noise: the centres that may be only noise, by their noisy counts.
+    notes : tuple of str
+        What a fit with noise warned of, such as how many centres may be only noise.
+    """
+
+    centers: Floats
+    inertia: float | None
+    n_iter: int
+    converged: bool
+    guarantee: Guarantee | None
+    guarantee_lost: str | None
+    transcript: Transcript
+    ledgers: dict[str, Ledger]
+    doubtful: Mask | None = None
+    notes: tuple[str, ...] = ()
+
+    def _fit_record(self) -> FitRecord:
+        return FitRecord(
+            "FederatedResult", "federated k-means", len(self.centers), self.centers,
+            inertia=self.inertia, n_iter=self.n_iter, guarantee=self.guarantee,
+            lost=self.guarantee_lost, transcript=self.transcript, ledgers=self.ledgers,
+            doubtful=self.doubtful, notes=self.notes,
+        )  # fmt: skip
+
+    def _page(self) -> dict[str, Any]:
+        page = super()._page()
+        notes, doubtful = page.pop("notes"), page.pop("doubtful")
+        return {"notes": notes, **page, "may_be_only_noise": doubtful}
 
 
 def server_app(

@@ -19,17 +19,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 from flwr.app import ConfigRecord, Context
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
+from numpy.typing import NDArray
 
 from kvariates import guarantees
+from kvariates.data.rows import F64
 from kvariates.estimators import validation
 from kvariates.estimators.vertical_kmeans import VerticalKMeans
 from kvariates.federated.client import cached
 from kvariates.federated.flower_transport import (
     SIMULATION_TIMEOUT,
     FlowerTransport,
+    SavedResult,
     answering_app,
     check_times,
     fitting_app,
@@ -37,14 +41,67 @@ from kvariates.federated.flower_transport import (
     run_apps,
     wait_for_nodes,
 )
-from kvariates.federated.result import PartyResult, VerticalFederatedResult
 from kvariates.fitting import FitOptions
+from kvariates.guarantees import Guarantee
+from kvariates.numerics.draws import I64
 from kvariates.peers.encoding import VERTICAL_DTYPES, decode, encode
 from kvariates.peers.questions import QUESTIONS as QUESTIONS_ABOUT_ROWS
 from kvariates.peers.questions import Answer, Envelope
-from kvariates.peers.transport import Failure, Reply
+from kvariates.peers.transport import Failure, Reply, Transcript
 from kvariates.peers.vertical import Aggregator, VerticalSession
 from kvariates.peers.vertical_party import QUESTIONS, VerticalParty, checked_columns
+
+
+@dataclass(frozen=True, eq=False)
+class PartyResult(SavedResult):
+    """What a party has in the end.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_clusters, n_columns)
+        Its part of the centres.
+    labels : ndarray of shape (n_rows,)
+    fingerprint : str
+        Of the public keys; equal at all parties if the aggregator relayed the same keys to all.
+    """
+
+    centers: F64
+    labels: NDArray[np.int32]
+    fingerprint: str
+
+
+@dataclass(frozen=True, eq=False)
+class VerticalFederatedResult(SavedResult):
+    """What the aggregator knows in the end. The centres stay at the parties.
+
+    Attributes
+    ----------
+    parties : tuple of str
+        Their names.
+    labels : ndarray of shape (n_rows,)
+    inertia : float
+        The sum of squared distances to the nearest centre.
+    n_iter : int
+    converged : bool
+    seed_rows : ndarray of shape (n_clusters,)
+        The rows that the first centres were.
+    guarantee : Guarantee
+    transcript : Transcript
+        Rounds, bytes, what each side learns, and the fingerprint of the public keys.
+    """
+
+    parties: tuple[str, ...]
+    labels: NDArray[np.int32]
+    inertia: float
+    n_iter: int
+    converged: bool
+    seed_rows: I64
+    guarantee: Guarantee
+    transcript: Transcript
+
+
+# -- a party ---------------------------------------------------------------------------------------
+
 
 STATE, SESSION = "kvariates-vertical", "session"
 FIRST, LAST = "keys", "finish"  # the questions that start and end a session

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -56,17 +56,14 @@ class Call(Generic[T]):
     read: Callable[[Answer], T]
 
 
-@overload
-def call(name: str, read: Callable[[Answer], T], /, **arguments: Any) -> Call[T]: ...
-
-
-@overload
-def call(name: str, /, **arguments: Any) -> Call[None]: ...
-
-
-def call(name: str, read: Any = lambda _: None, /, **arguments: Any) -> Call[Any]:
-    """A question to be asked."""
+def call(name: str, read: Callable[[Answer], T], /, **arguments: Any) -> Call[T]:
+    """A question to be asked, and how its answer is read."""
     return Call(Question(name, arguments), read)
+
+
+def told(name: str, /, **arguments: Any) -> Call[None]:
+    """A question whose answer says nothing."""
+    return call(name, lambda _: None, **arguments)
 
 
 class AtPeer(Protocol):
@@ -106,15 +103,9 @@ class Description:
 class Coordinator:
     """Asks peers over a transport.
 
-    Parameters
-    ----------
-    transport : Transport
-    fit : int
-        The number of this fit: peers keep the states of different fits apart.
-    min_peers : int or None
-        Peers that fail are dropped while so many are left. None: no peer may fail.
-    bounds : PublicBounds or None
-        Peers whose answers cannot be those of rows within them are dropped.
+    `fit`: the number of this fit; peers keep the states of different fits apart. `min_peers`: peers
+    that fail are dropped while so many are left; None: no peer may fail. `bounds`: peers whose
+    answers cannot be those of rows within them are dropped.
     """
 
     def __init__(

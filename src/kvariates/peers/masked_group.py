@@ -24,6 +24,7 @@ from kvariates.peers.coordinator import (
     PeerLost,
     ShardMissing,
     call,
+    told,
 )
 from kvariates.peers.masked_peer import SummedQuestion
 from kvariates.peers.masks import MOST_PARTIES, KeyPair, fingerprint
@@ -120,7 +121,7 @@ class SummedPeersData(PeersData):
     def end(self) -> None:
         """Let the peers forget their keys."""
         if self._members == self.coordinator.peers:
-            self.coordinator.ask(dict.fromkeys(self._members, call("leave")))
+            self.coordinator.ask(dict.fromkeys(self._members, told("leave")))
 
     def _open(self) -> None:
         """Make a group of all peers that take part now."""

@@ -27,9 +27,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -58,18 +58,11 @@ Shapes = dict[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class SummedRule:
-    """How the answers to a question are added up.
+    """How the answers to a question are added up."""
 
-    Attributes
-    ----------
-    shapes : callable
-        From the number of features and the arguments to the shapes of the parts of the answer.
-    wide : bool
-        Whether the answer is one integer of `WIDE` words.
-    """
-
+    # From the number of features and the arguments to the shapes of the parts of the answer.
     shapes: Callable[[int, dict[str, Any]], Shapes]
-    wide: bool = False
+    wide: bool = False  # whether the answer is one integer of `WIDE` words
 
 
 def _assign(d: int, arguments: dict[str, Any]) -> Shapes:
@@ -148,41 +141,19 @@ GROUP_QUESTIONS = frozenset({"keys", "group", "masked_sum", "leave"})
 
 @dataclass(frozen=True, eq=False)
 class MaskState:
-    """What a peer keeps between two messages. It is never sent.
+    """What a peer keeps between two messages. It is never sent."""
 
-    Attributes
-    ----------
-    groups : int
-        How many groups the peer has joined.
-    secret : bytes
-        The secret key of the group; empty if there is none.
-    index : int
-        The number of the peer in the group.
-    public_keys : sequence of bytes
-        Of all peers of the group; empty before the peer has joined.
-    last_round : int
-    asked : bytes
-        A digest of the questions of this group.
-    centers : ndarray or None
-        Of the last assignment in this group: labels have changed since then.
-    """
-
-    groups: int = 0
-    secret: bytes = b""
-    index: int = 0
-    public_keys: Sequence[bytes] = ()
+    groups: int = 0  # that the peer has joined
+    secret: bytes = b""  # the secret key of the group; empty if there is none
+    index: int = 0  # the number of the peer in the group
+    public_keys: Sequence[bytes] = ()  # of all peers of the group; empty before it has joined
     last_round: int = 0
-    asked: bytes = b""
-    centers: F64 | None = None
+    asked: bytes = b""  # a digest of the questions of this group
+    centers: F64 | None = None  # of the last assignment in it: labels have changed since then
 
 
-class StateStore(Protocol):
-    """Keeps the state of a peer for longer than a process. One thread uses it at a time."""
-
-    def load(self) -> bytes | None:
-        """What was saved last; None: nothing."""
-
-    def save(self, data: bytes) -> None: ...
+Store = MutableMapping[str, Any]
+"""Keeps the state of a peer, under "masks", for longer than a process. One thread uses it."""
 
 
 class MaskedPeer:
@@ -213,7 +184,7 @@ class MaskedPeer:
         self._state = PeerState(data, (seed,))
         self._assigned: tuple[bytes, list[float]] | None = None  # the last centres, and the scale
 
-    def answer(self, envelope: Envelope, store: StateStore) -> Answer:
+    def answer(self, envelope: Envelope, store: Store) -> Answer:
         """ValueError if the question is refused."""
         name, arguments = envelope.question.name, envelope.question.arguments
         if name in SUMMED:
@@ -223,27 +194,25 @@ class MaskedPeer:
             )
         if name not in GROUP_QUESTIONS:
             return self._peer.answer(envelope)
-        kept, data = MaskState(), store.load()
-        if data is not None:
-            kept = MaskState(**decode(data))
+        kept = MaskState(**decode(store["masks"])) if "masks" in store else MaskState()
         answers: dict[str, Callable[..., Answer]] = {
             "keys": self._new_keys, "group": self._join, "masked_sum": self._masked_sum,
             "leave": self._leave,
         }  # fmt: skip
         return answers[name](kept, store, **arguments)
 
-    def _new_keys(self, kept: MaskState, store: StateStore) -> Answer:
+    def _new_keys(self, kept: MaskState, store: Store) -> Answer:
         """Leave the group; keys are never used in two groups."""
         pair = KeyPair()
         _save(store, MaskState(groups=kept.groups, secret=pair.secret))
         return {"public_key": pair.public_key}
 
-    def _leave(self, kept: MaskState, store: StateStore) -> Answer:
+    def _leave(self, kept: MaskState, store: Store) -> Answer:
         """Forget the keys: they could only open the messages of this group."""
         _save(store, MaskState(groups=kept.groups))
         return {}
 
-    def _join(self, kept: MaskState, store: StateStore, index: int, public_keys: Any) -> Answer:
+    def _join(self, kept: MaskState, store: Store, index: int, public_keys: Any) -> Answer:
         if not kept.secret:
             raise LogNeeded  # the state may be older than the last answer; see `_masked_sum`
         if kept.public_keys:
@@ -263,7 +232,7 @@ class MaskedPeer:
         return {"fingerprint": keys.fingerprint}
 
     def _masked_sum(
-        self, kept: MaskState, store: StateStore, name: str, arguments: dict[str, Any],
+        self, kept: MaskState, store: Store, name: str, arguments: dict[str, Any],
         round: Any, last: Any,  # noqa: A002
     ) -> Answer:  # fmt: skip
         """The masked answer.
@@ -310,8 +279,8 @@ class MaskedPeer:
         return answer
 
 
-def _save(store: StateStore, state: MaskState) -> None:
-    store.save(encode(asdict(state)))
+def _save(store: Store, state: MaskState) -> None:
+    store["masks"] = encode(asdict(state))
 
 
 def _digest(before: bytes, question: dict[str, Any]) -> bytes:

@@ -34,7 +34,15 @@ from kvariates.fitting import NOBODY, FitOptions, Watch, fit_kmeans
 from kvariates.guarantees import Guarantee
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.objectives.objective import SquaredEuclidean
-from kvariates.peers.coordinator import AtPeer, Call, Coordinator, PeerLost, ShardMissing, call
+from kvariates.peers.coordinator import (
+    AtPeer,
+    Call,
+    Coordinator,
+    PeerLost,
+    ShardMissing,
+    call,
+    told,
+)
 from kvariates.peers.questions import Answer
 from kvariates.peers.remote_shards import PeersCosts, RemoteAssigner, RemoteRows
 from kvariates.peers.transport import Transcript
@@ -124,7 +132,7 @@ class PeersData:
         return PeersAssigner(self)
 
     def costs(self) -> PeersCosts:
-        self.coordinator.everyone(call("begin_costs"))
+        self.coordinator.everyone(told("begin_costs"))
         return PeersCosts(self.coordinator, self._starts())
 
     def drawn_by_peers(self, k: int, rng: np.random.Generator) -> F64:

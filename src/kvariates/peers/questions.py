@@ -67,24 +67,12 @@ class PeerState:
 
 @dataclass(frozen=True)
 class AnswerRule:
-    """How a question is answered.
+    """How a question is answered."""
 
-    Attributes
-    ----------
-    run : callable
-        From the state and the arguments to the answer.
-    keeps : {"", "costs", "assigner"}
-        The part of the state that it changes.
-    begins : bool
-        Whether that part is made anew, so that earlier questions do not matter any more.
-    points : str
-        The name of the rows in the answer, if there are any.
-    """
-
-    run: Callable[..., Answer]
-    keeps: str = ""
-    begins: bool = False
-    points: str = ""
+    run: Callable[..., Answer]  # from the state and the arguments
+    keeps: str = ""  # the part of the state that it changes: "", "costs" or "assigner"
+    begins: bool = False  # whether that part is made anew: earlier questions do not matter then
+    points: str = ""  # the name of the rows in the answer, if there are any
 
 
 def scale_numbers(scale: SumScale) -> list[float]:
@@ -310,23 +298,13 @@ FITS = 4  # whose states are kept; others are computed again from their logs
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """A question on its way to a peer.
+    """A question on its way to a peer."""
 
-    Attributes
-    ----------
-    fit : int
-        The number of the fit.
-    position : int
-        How many questions before it have changed the state of the peer.
-    question : Question
-    log : sequence of Question or None
-        Those questions, for a peer that has lost its state. None: not sent. For a party that holds
-        columns: questions without answers that come before this one.
-    """
-
-    fit: int
-    position: int
+    fit: int  # the number of the fit
+    position: int  # how many questions before it have changed the state of the peer
     question: Question
+    # Those questions, for a peer that has lost its state; None: not sent. For a party that holds
+    # columns: questions without answers that come before this one.
     log: Sequence[Question] | None = None
 
 
@@ -336,18 +314,10 @@ class LogNeeded(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Policy:
-    """What a peer answers.
-
-    Attributes
-    ----------
-    questions : frozenset of str
-        The names of the questions.
-    points : int or None
-        The most rows that it shows, in all fits together; None: any number.
-    """
+    """What a peer answers: questions of these names."""
 
     questions: frozenset[str]
-    points: int | None = None
+    points: int | None = None  # the most rows that it shows, in all fits; None: any number
 
 
 TRUSTING = Policy(frozenset(QUESTIONS))
@@ -356,14 +326,8 @@ TRUSTING = Policy(frozenset(QUESTIONS))
 class Peer:
     """Rows that may not leave, and the state of the last few fits.
 
-    Parameters
-    ----------
-    data : HostData or BlockData
-        In memory, or in blocks of a source, of which every pass reads a few at a time.
-    seed : int
-        Of the peer's own draws.
-    policy : Policy
-        By default, every question is answered.
+    They are in memory, or in blocks of a source, of which every pass reads a few at a time. `seed`:
+    of the peer's own draws.
     """
 
     def __init__(self, data: PartedData, seed: int, policy: Policy = TRUSTING) -> None:

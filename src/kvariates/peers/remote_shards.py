@@ -17,7 +17,7 @@ from kvariates.data.row_costs import Proposal, ShardedCosts
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.peers.bounds import PeerLimits, checked_array, checked_integers
-from kvariates.peers.coordinator import Call, Coordinator, call
+from kvariates.peers.coordinator import Call, Coordinator, call, told
 from kvariates.peers.questions import Answer, scale_numbers
 
 
@@ -28,10 +28,10 @@ class RemoteRows:
         self.peer, self.n, self._limits, self._d = peer, limits.n, limits, d
 
     def take(self, indices: I64) -> Call[F64]:
-        def read(answer: Answer) -> F64:
-            return self._limits.points(answer["points"], (len(indices), self._d))
-
-        return call("take", read, indices=indices)
+        shape = len(indices), self._d
+        return call(
+            "take", lambda answer: self._limits.points(answer["points"], shape), indices=indices
+        )
 
     def column_sums(self, exponent: int) -> Call[ExactSums]:
         def read(answer: Answer) -> ExactSums:
@@ -183,7 +183,7 @@ class RemoteCosts:
         return call("largest", read, by_weight=self._by_weight)
 
     def set_exponent(self) -> Call[None]:
-        return call("set_exponent", exponent=self.exponent)
+        return told("set_exponent", exponent=self.exponent)
 
     def _exponent_of_weights(self) -> int | None:
         return self.exponent if self._by_weight else None
@@ -206,7 +206,7 @@ class RemoteCosts:
         return call("total", read, exponent=self._exponent_of_weights())
 
     def lower(self, centers: F64, first: int, limit: F64 | None) -> Call[None]:
-        return call("lower", centers=centers, first=first, limit=limit)
+        return told("lower", centers=centers, first=first, limit=limit)
 
     def gain_bounds(self, candidates: F64, limit: F64 | None) -> Call[F64]:
         def read(answer: Answer) -> F64:
@@ -224,7 +224,7 @@ class RemoteCosts:
         return call("gains", read, candidates=candidates, limit=limit)
 
     def lower_to(self, candidates: F64, best: int, name: int) -> Call[None]:
-        return call("lower_to", candidates=candidates, best=best, name=name)
+        return told("lower_to", candidates=candidates, best=best, name=name)
 
     def propose(self, goal: int, pending: F64, first: int) -> Call[Proposal]:
         def read(answer: Answer) -> Proposal:
