@@ -216,14 +216,8 @@ def moves(
 ) -> dict[str, str]:
     """The partitions that should move, and their new workers.
 
-    Parameters
-    ----------
-    rows : mapping
-        The number of rows of each partition.
-    holders : mapping
-        The worker that holds each partition.
-    threads : mapping
-        The number of threads of each worker.
+    `rows` and `holders`: the number of rows of each partition, and the worker that holds it.
+    `threads`: of each worker.
     """
     place = dict(holders)
     load = {

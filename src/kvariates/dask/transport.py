@@ -172,14 +172,7 @@ class PartitionQuestion(NamedTuple):
 
 
 class DaskTransport:
-    """One peer for each partition.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    partitions : mapping from str to Future
-        Of a `Partition`, by the name of the peer.
-    """
+    """One peer for each partition. `partitions`: futures of them, by the names of the peers."""
 
     def __init__(self, client: Any, partitions: Mapping[str, Any]) -> None:
         self._client, self._futures = client, dict(partitions)

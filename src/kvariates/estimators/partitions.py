@@ -121,30 +121,16 @@ class PartitionInfo:
 
 @dataclass(frozen=True, eq=False)
 class ClusterPlan:
-    """Which partitions answer together as one peer, and what all have in common.
+    """Which partitions answer together as one peer, and what all have in common."""
 
-    Attributes
-    ----------
-    groups : dict from str to list of int
-        The numbers of partitions, in the order of their rows, by the name of their peer.
-        Partitions without rows are in none.
-    rows : dict from str to int
-        The number of rows of each peer.
-    d : int
-    dtype : dtype
-        Of the centres: float32 if all partitions are; otherwise float64.
-    names : tuple of str or None
-        Of the columns.
-    canonical : bool
-        Whether there are so few rows that they are drawn in canonical order, by one peer.
-    """
-
+    # The numbers of partitions, in the order of their rows, by the name of their peer. Partitions
+    # without rows are in none.
     groups: dict[str, list[int]]
-    rows: dict[str, int]
+    rows: dict[str, int]  # of each peer
     d: int
-    dtype: np.dtype[Any]
-    names: tuple[str, ...] | None
-    canonical: bool
+    dtype: np.dtype[Any]  # of the centres: float32 if all partitions are; otherwise float64
+    names: tuple[str, ...] | None  # of the columns
+    canonical: bool  # whether so few rows are drawn in canonical order, by one peer
 
     @classmethod
     def of(

@@ -97,15 +97,8 @@ GREETING = "greeting"
 class FlowerTransport:
     """Asks the nodes of a Flower grid.
 
-    Parameters
-    ----------
-    grid : flwr.serverapp.Grid
-    timeout : float
-        How long to wait for an answer. A message that was not answered is not valid any more.
-    max_bytes : int
-        A longer answer is a failure.
-    dtypes : frozenset of str
-        An answer with other arrays is a failure.
+    `timeout`: how long to wait for an answer; a message that was not answered is not valid any
+    more. `max_bytes`, `dtypes`: a longer answer, or one with other arrays, is a failure.
 
     Nodes say a name when they are met; without one it is the number of the node. Those that are met
     at the same time are in the order of their names, so that a run can be repeated: the numbers of

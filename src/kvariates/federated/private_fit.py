@@ -10,7 +10,8 @@ added, whatever the number of peers. `privacy/proofs/peers.md` has the proof.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from kvariates.data.lattice_rows import Adjacency
 from kvariates.data.rows import F64, Rows
 from kvariates.federated.private_peer import COUNTS_OVER_SUMS, described, exact_statistics
 from kvariates.numerics.draws import I64
-from kvariates.peers.bounds import PeerLimits, PublicBounds
+from kvariates.peers.bounds import PeerLimits, PublicBounds, checked_array
 from kvariates.peers.coordinator import Call, Coordinator, call
 from kvariates.peers.peers_data import dk_means_plusplus
 from kvariates.peers.questions import Answer, Envelope
@@ -33,7 +34,7 @@ from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain, spread_out
 from kvariates.private_methods.noisy_centers import ONLY_NOISE, Mask, NoisyCounts, is_clear
 from kvariates.private_methods.noisy_lloyd import StepCosts
-from kvariates.refining.lloyd import Step, lloyd
+from kvariates.refining.lloyd import lloyd
 
 NO_COUNTS = f"All centres {ONLY_NOISE}: no counts are released without iterations. Use max_iter."
 
@@ -60,15 +61,19 @@ class PrivateFit:
         return (NO_COUNTS,) if self.counts is None else self.counts.notes(pure=False)
 
 
-class _NoisySteps:
-    """Base of the assigners: the noisy counts of all steps so far."""
+class _NoisySteps(ABC):
+    """Noisy steps of Lloyd: base of the assigners. Pre: the coordinator has public bounds."""
 
     clear: Mask  # whether a count of the last step is more than noise
 
     def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
+        assert coordinator.bounds is not None  # noqa: S101
+        self._coordinator, self._bounds = coordinator, coordinator.bounds
         self._counts: list[F64] = []
         self._variances: list[float] = []
+
+    @abstractmethod
+    def assign(self, centers: F64, moves: F64 | None = None) -> Statistics: ...
 
     def _stepped(self, sums: F64, counts: I64, scale: float) -> Statistics:
         """The statistics of a step. `scale`: of the Laplace noise of its counts."""
@@ -77,79 +82,67 @@ class _NoisySteps:
         self._variances.append(2 * scale**2)
         return FloatStatistics(sums, self._counts[-1], counts, changed=None)
 
+    def update(self, centers: F64, statistics: Statistics) -> F64:
+        """Move each centre with a clear count to the noisy mean of its rows, inside the bounds."""
+        low, high, clear, out = self._bounds.low, self._bounds.high, self.clear, centers.copy()
+        middle = low + (high - low) / 2
+        out[clear] = middle + statistics.sums[clear] / statistics.weights[clear, None]
+        return np.clip(out, low, high)
+
+    def run(self, centers: F64, steps: int) -> F64:
+        """The centres after so many steps."""
+        return lloyd(self, centers, self.update, lambda s: s.iteration + 1 == steps).centers
+
     def counts(self) -> NoisyCounts:
         return NoisyCounts.of_steps(self._counts, self._variances)
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyPart:
-    """The noisy statistics of one peer. `scale`: of the noise of its counts."""
+class StepPart:
+    """The statistics of one peer. `scale`: of the noise of its counts; 0 if they are exact."""
 
     counts: I64
     sums: F64
-    scale: float
+    scale: float = 0.0
+
+    @classmethod
+    def of(cls, answer: Answer, centers: F64, whose: str, scale: float = 0.0) -> StepPart:
+        """ValueError if the arrays are not those of these centres."""
+        counts = checked_array(answer["counts"], whose, (len(centers),))
+        return cls(counts, checked_array(answer["sums"], whose, centers.shape, np.float64), scale)
 
 
 class NoisyPeersAssigner(_NoisySteps):
     """Adds up the noisy counts and sums of all peers. Sums are relative to the box's centre."""
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
-        parts: list[NoisyPart] = list(self._coordinator.everyone(self._asked(centers)).values())
+        parts = list(self._coordinator.everyone(self._asked(centers)).values())
         counts = np.sum([part.counts for part in parts], axis=0)
         sums = np.sum([part.sums for part in parts], axis=0)
         return self._stepped(sums, counts, float(np.linalg.norm([part.scale for part in parts])))
 
-    def _asked(self, centers: F64) -> Call[NoisyPart]:
-        def read(answer: Answer) -> NoisyPart:
-            counts, sums = answer["counts"], answer["sums"]
-            for name, array, shape in (
-                ("counts", counts, (len(centers),)),
-                ("sums", sums, centers.shape),
-            ):
-                if not isinstance(array, np.ndarray) or array.shape != shape:
-                    raise ValueError(f"the noisy {name} should have the shape {shape}")
-            scale = float(answer["scale"])
-            if not (np.isfinite(sums).all() and 0 <= scale < np.inf) or counts.dtype != np.int64:
+    def _asked(self, centers: F64) -> Call[StepPart]:
+        def read(answer: Answer) -> StepPart:
+            part = StepPart.of(answer, centers, "its noisy sums", float(answer["scale"]))
+            if not (np.isfinite(part.sums).all() and 0 <= part.scale < np.inf):
                 raise ValueError("its noisy statistics are not finite")
-            if np.abs(counts.astype(np.float64)).max(initial=0) > 2.0**53:
+            if np.abs(part.counts.astype(np.float64)).max(initial=0) > 2.0**53:
                 raise ValueError("a noisy count is too large")
-            return NoisyPart(counts, sums, scale)
+            return part
 
         # With the number, centres that did not move get new noise, not the release of before.
         return call("noisy_statistics", read, centers=centers.copy(), step=len(self._counts) + 1)
-
-
-@dataclass(frozen=True, eq=False)
-class NoisyPeersMean:
-    """Moves each centre with a clear count to the noisy mean of its rows, inside the bounds."""
-
-    assigner: _NoisySteps
-    bounds: PublicBounds
-
-    def __call__(self, centers: F64, statistics: Statistics) -> F64:
-        clear, out = self.assigner.clear, centers.copy()
-        middle = self.bounds.low + (self.bounds.high - self.bounds.low) / 2
-        out[clear] = middle + statistics.sums[clear] / statistics.weights[clear, None]
-        return np.clip(out, self.bounds.low, self.bounds.high)
 
 
 def fit_private_peers(
     coordinator: Coordinator, k: int, steps: int, rng: np.random.Generator
 ) -> PrivateFit:
     """PDk-means++, and so many noisy steps of Lloyd. Pre: the coordinator has public bounds."""
-    assert coordinator.bounds is not None  # noqa: S101
     centers, counts = dk_means_plusplus(coordinator, k, rng, noisy=True), None
     if steps:
         assigner = NoisyPeersAssigner(coordinator)
-        update = NoisyPeersMean(assigner, coordinator.bounds)
-        centers = lloyd(assigner, centers, update, after(steps)).centers
-        counts = assigner.counts()
+        centers, counts = assigner.run(centers, steps), assigner.counts()
     return PrivateFit(centers, coordinator.everyone(call("ledger", ledger_of)), counts)
-
-
-def after(steps: int) -> Callable[[Step], bool]:
-    """Stop after so many steps."""
-    return lambda step: step.iteration + 1 == steps
 
 
 def ledger_of(answer: Answer) -> Ledger:
@@ -207,7 +200,8 @@ class CentralAssigner(_NoisySteps):
         self._coordinator.refresh()
         asked = {peer: self._asked(peer, centers) for peer in self._coordinator.peers}
         parts = list(self._coordinator.ask(asked).values())
-        counts, sums = (sum(part[i] for part in parts) for i in range(2))
+        counts = np.sum([part.counts for part in parts], axis=0)
+        sums = np.sum([part.sums for part in parts], axis=0)
         step, lattice = f"step {number + 1}", self._domain.l1_lattice
         counted = count_query(counts, self._adjacency, f"{step}: rows of each centre")
         found = self.accountant.release(Secret(counted), cost.counts)
@@ -215,24 +209,17 @@ class CentralAssigner(_NoisySteps):
         total = self.accountant.release(Secret(summed), cost.sums).value
         return self._stepped(total, found.value, found.charge.scale)
 
-    def _asked(self, peer: str, centers: F64) -> Call[Any]:
+    def _asked(self, peer: str, centers: F64) -> Call[StepPart]:
         known, half = self._coordinator.limits(peer), self._domain.half
         limits = PeerLimits(known.n, known.weight, PublicBounds(-half, half))
         lattice = self._domain.l1_lattice
 
-        def read(answer: Answer) -> tuple[Any, Any]:
-            counts, sums = answer["counts"], answer["sums"]
-            for array, dtype, shape in (
-                (counts, np.int64, (len(centers),)),
-                (sums, np.float64, centers.shape),
-            ):
-                fits = isinstance(array, np.ndarray) and array.dtype == dtype
-                if not fits or array.shape != shape:
-                    raise ValueError(f"its sums should be {np.dtype(dtype)} of shape {shape}")
-            limits.counts(counts, None)
-            limits.sums(sums, counts.astype(np.float64))
-            lattice.steps(sums)  # ValueError if they are not sums of rows on the lattice
-            return counts, sums
+        def read(answer: Answer) -> StepPart:
+            part = StepPart.of(answer, centers, "its sums")
+            limits.counts(part.counts, None)
+            limits.sums(part.sums, part.counts.astype(np.float64))
+            lattice.steps(part.sums)  # ValueError if they are not sums of rows on the lattice
+            return part
 
         return call("sums_on_lattice", read, centers=centers.copy())
 
@@ -249,15 +236,14 @@ def fit_central(
 
     Pre: the coordinator has public bounds.
     """
-    bounds = coordinator.bounds
-    assert bounds is not None  # noqa: S101
-    domain = Domain.box(bounds.low, bounds.high)
+    assert coordinator.bounds is not None  # noqa: S101
+    domain = Domain.box(coordinator.bounds.low, coordinator.bounds.high)
     centers = start
     if isinstance(centers, int):
         centers = domain.center + spread_out(domain, centers, rng)
     parts = Cost(epsilon=epsilon).split([COUNTS_OVER_SUMS, 1.0] * steps)
     costs = [StepCosts(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
     assigner = CentralAssigner(coordinator, domain, costs, adjacency)
-    end = lloyd(assigner, centers, NoisyPeersMean(assigner, bounds), after(steps))
+    centers = assigner.run(centers, steps)
     ledger = Ledger(adjacency, tuple(assigner.accountant.charges), Loss(epsilon, 0.0))
-    return PrivateFit(end.centers, {"coordinator": ledger}, assigner.counts())
+    return PrivateFit(centers, {"coordinator": ledger}, assigner.counts())

@@ -203,15 +203,7 @@ Make = Callable[[int], _Made]
 
 # proof: peers.md
 class PrivatePeer:
-    """Rows of which only noisy answers leave.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Clipped to the bounds.
-    bounds : PublicBounds
-    private : Private
-    """
+    """Rows of which only noisy answers leave. `X` is clipped to the bounds."""
 
     def __init__(self, X: F64, bounds: PublicBounds, private: Private) -> None:
         if X.shape[1] != len(bounds.low):

@@ -250,39 +250,16 @@ def _stored(loaded: LoadedParty, position: int, context: Context) -> dict[str, A
 MOST_BLOCK = 2**25  # bytes; a message may have twice as many
 
 
-class AggregatorOptions:
-    """The checked parameters of `vertical_server_app`. `model`: those of k-means."""
-
-    def __init__(
-        self,
-        n_clusters: int,
-        n_parties: int,
-        *,
-        wait_timeout: float = 60.0,
-        timeout: float = 60.0,
-        block_bytes: int = MOST_BLOCK,
-        **model: Any,
-    ) -> None:
-        if n_parties < 2:
-            raise ValueError(
-                f"n_parties must be at least 2; got {n_parties!r}: the values of a single party "
-                "would not be hidden."
-            )
-        check_times(timeout=timeout, wait_timeout=wait_timeout)
-        if block_bytes > MOST_BLOCK:
-            raise ValueError(f"block_bytes must be at most {MOST_BLOCK}; got {block_bytes!r}.")
-        self.n_parties, self.wait_timeout, self.timeout = n_parties, wait_timeout, timeout
-        self.model = VerticalKMeans(n_clusters, block_bytes=block_bytes, **model)
-        self.model._validate_params()
-
-
 def vertical_server_app(
     n_clusters: int,
     *,
     n_parties: int,
     save_to: str | os.PathLike[str] | None = None,
     on_result: Callable[[VerticalFederatedResult], None] | None = None,
-    **options: Any,
+    wait_timeout: float = 60.0,
+    timeout: float = 60.0,
+    block_bytes: int = MOST_BLOCK,
+    **model: Any,
 ) -> ServerApp:
     """Make the ServerApp that clusters rows whose columns are held by several parties.
 
@@ -310,24 +287,38 @@ def vertical_server_app(
     -------
     flwr.serverapp.ServerApp
     """
-    checked = AggregatorOptions(n_clusters, n_parties, **options)
-    return fitting_app(lambda grid: fit_columns(grid, checked), save_to, on_result)
+    if n_parties < 2:
+        raise ValueError(
+            f"n_parties must be at least 2; got {n_parties!r}: the values of a single party would "
+            "not be hidden."
+        )
+    check_times(timeout=timeout, wait_timeout=wait_timeout)
+    if block_bytes > MOST_BLOCK:
+        raise ValueError(f"block_bytes must be at most {MOST_BLOCK}; got {block_bytes!r}.")
+    checked = VerticalKMeans(n_clusters, block_bytes=block_bytes, **model)
+    checked._validate_params()
+
+    def fit(grid: Grid) -> VerticalFederatedResult:
+        wait_for_nodes(grid, n_parties, wait_timeout, "parties", "n_parties")
+        transport = FlowerTransport(grid, timeout, dtypes=VERTICAL_DTYPES)
+        return fit_columns(transport, n_parties, checked)
+
+    return fitting_app(fit, save_to, on_result)
 
 
-def fit_columns(grid: Grid, options: AggregatorOptions) -> VerticalFederatedResult:
-    """Cluster the rows of the parties of a grid. RuntimeError if there are fewer, or more.
+def fit_columns(
+    transport: FlowerTransport, n_parties: int, model: VerticalKMeans
+) -> VerticalFederatedResult:
+    """Cluster the rows of the parties. RuntimeError if there are fewer, or more.
 
     A party has the name that its node says, or else the number of its node. Parties are in the
     order of their names. Their order does not change the result.
     """
-    model, wanted = options.model, options.n_parties
-    wait_for_nodes(grid, wanted, options.wait_timeout, "parties", "n_parties")
-    transport = FlowerTransport(grid, options.timeout, dtypes=VERTICAL_DTYPES)
     names = transport.peers()
-    if len(names) != wanted:
+    if len(names) != n_parties:
         raise RuntimeError(
-            f"{len(names)} nodes are connected, but n_parties={wanted}: {', '.join(names)}. Stop "
-            "those that hold no columns of these rows."
+            f"{len(names)} nodes are connected, but n_parties={n_parties}: {', '.join(names)}. "
+            "Stop those that hold no columns of these rows."
         )
     session = VerticalSession(transport, model.block_bytes, names)
     asked = FitOptions(

@@ -159,19 +159,11 @@ Store = MutableMapping[str, Any]
 class MaskedPeer:
     """A peer of which only sums over a group are known, and what `policy` allows besides.
 
-    Parameters
-    ----------
-    data : HostData
-    seed : int
-        Of the peer's own draws.
-    policy : Policy
-        The questions that are answered without masks. Those of `SUMMED` never are.
-    max_groups : int
-        How many groups the peer joins. From the sums of two groups of which one has a peer less,
-        the sums of that peer follow.
-    confirm : callable or None
-        Is given the fingerprint of a group's public keys before a sum is sent, and returns whether
-        the other peers see the same. If it does not return True, the group is refused.
+    `policy`: the questions that are answered without masks; those of `SUMMED` never are.
+    `max_groups`: how many groups the peer joins. From the sums of two groups of which one has a
+    peer less, the sums of that peer follow. `confirm` is given the fingerprint of a group's public
+    keys before a sum is sent, and returns whether the other peers see the same. If it does not
+    return True, the group is refused.
     """
 
     def __init__(
