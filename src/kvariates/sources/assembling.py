@@ -115,21 +115,34 @@ class Assembler(ABC):
             yield self._end_block()
         yield Read(None, 0, self.n_bytes, self.dropped)
 
+    def _start_block(self) -> None:
+        self.filled, self.digest = 0, RowDigest()
+        self.weights: list[F64] = []  # of some rows each
+        self.numbers: list[I64] = []
+
+    def _took(self, rows: I64, weight: F64 | None) -> None:
+        """Note rows of the piece that are in the block now."""
+        self.filled += len(rows)
+        if weight is not None:
+            self.weights.append(weight)
+        if self.options.drop:
+            self.numbers.append(self.seen + rows)
+
     def _end_block(self) -> Read:
-        read = Read(*self._block(), self.n_bytes, self.dropped)
+        weight = np.concatenate(self.weights) if self.weights else None
+        numbers = np.concatenate(self.numbers) if self.numbers else None
+        block = Block(self._rows(weight), weight, self.first, numbers)
+        read = Read(block, self.digest.value, self.n_bytes, self.dropped)
         self.first += self.filled
         self._start_block()
         return read
-
-    def _start_block(self) -> None:
-        self.filled = 0
 
     @abstractmethod
     def _add(self, columns: Columns, place: Place) -> Iterator[Read]: ...
 
     @abstractmethod
-    def _block(self) -> tuple[Block, int]:
-        """The rows since the last block, and their digest."""
+    def _rows(self, weight: F64 | None) -> Any:
+        """The rows of the block, which ends. `digest` has them and their weights then."""
 
 
 class DenseAssembler(Assembler):
@@ -162,15 +175,15 @@ class DenseAssembler(Assembler):
                 yield self._end_block()
 
     def _start_block(self) -> None:
+        super()._start_block()
         self.X: Values | None = None
-        self.weight: F64 | None = None
-        self.numbers: I64 | None = None
-        self.filled, self._rows = 0, RowDigest()
 
-    def _block(self) -> tuple[Block, int]:
+    def _rows(self, weight: F64 | None) -> Any:
+        """The rows; a copy of them if they are few, so that the rest of the memory can be freed."""
+        assert self.X is not None  # noqa: S101
         self.ended += 1
-        X, weight, numbers = (_trimmed(a, self.filled) for a in (self.X, self.weight, self.numbers))
-        return Block(X, weight, self.first, numbers), self._rows.value
+        X = self.X[: self.filled]
+        return X.copy() if 2 * self.filled < len(self.X) else X
 
     def _view(self, columns: Columns, start: int, stop: int) -> bool:
         """Take the rows as they are, if they are a clean matrix of the right type already."""
@@ -185,116 +198,94 @@ class DenseAssembler(Assembler):
             return False
         # Rows of a digest that an earlier pass has seen were checked then.
         known = self.known[self.ended] if self.ended < len(self.known) else None
+        digest = RowDigest()
         for low in range(0, len(X), self.chunk):
             chunk = X[low : low + self.chunk]
-            self._rows.add(chunk, low * X.shape[1])
+            digest.add(chunk, low * X.shape[1])
             if known is None and not self.options.accepts(chunk, None):
-                self._rows = RowDigest()
                 return False
         if part is not None:
-            self._rows.add(part, 0)
-        if known not in (None, self._rows.value):
-            self._rows = RowDigest()
+            digest.add(part, 0)
+        if known not in (None, digest.value):
             return False
-        self.X, self.weight, self.filled = X, part, len(X)
-        if self.options.drop:
-            self.numbers = np.arange(self.seen + start, self.seen + stop)
+        self.X, self.digest = X, digest
+        self._took(np.arange(start, stop), part)
         return True
 
-    def _room_for(self, n: int, weighted: bool) -> Values:
+    def _room_for(self, n: int) -> Values:
         """The matrix of the block, with room for n rows: no more than the source may have."""
-        old = self.X, self.weight, self.numbers
         if self.X is not None and n <= self.room:
             return self.X
         if n > self.room:
             self.room = min(self.size, 2 * self.room)
             self.memory = BlockMemory((self.room, len(self.layout.names)), self.layout.dtype)
-        X = self.X = self.memory.take()
-        self.weight = np.empty(self.room) if weighted else None
-        self.numbers = np.empty(self.room, np.int64) if self.options.drop else None
-        for values, before in zip((X, self.weight, self.numbers), old, strict=True):
-            if values is not None and before is not None:
-                values[: self.filled] = before[: self.filled]
-        return X
+        before, self.X = self.X, self.memory.take()
+        if before is not None:
+            self.X[: self.filled] = before[: self.filled]
+        return self.X
 
     def _copy(self, columns: Columns, low: int, high: int, place: Place) -> None:
         """Copy rows into the block. Incomplete rows are an error, or are left out."""
-        part, n = slice(self.filled, self.filled + high - low), high - low
-        whole = self._room_for(part.stop, columns.weight is not None)
-        X, weight = whole[part], None if self.weight is None else self.weight[part]
+        rows, weight = np.arange(low, high), columns.weight
+        end = self.filled + len(rows)
+        X = self._room_for(end)[self.filled : end]
         with np.errstate(over="ignore", invalid="ignore"):
             columns.copy(low, high, X, self.scratch)
-        if weight is not None and columns.weight is not None:
-            weight[:] = columns.weight[low:high]
-        if self.numbers is not None:
-            self.numbers[part] = np.arange(self.seen + low, self.seen + high)
-        if not self.options.accepts(X, weight):
-            chunk = Chunk(X, weight, np.arange(low, high), columns, place, self.layout)
-            keep = chunk.complete_rows(self.options.drop)
-            n = int(np.count_nonzero(keep))
-            X[:n] = X[keep]
-            for values in (weight, None if self.numbers is None else self.numbers[part]):
-                if values is not None:
-                    values[:n] = values[keep]
-            self.dropped += high - low - n
-        self._rows.add(X[:n], self.filled * X.shape[1])
         if weight is not None:
-            self._rows.add(weight[:n], self.filled)
-        self.filled += n
-
-
-def _trimmed(array: Any, n: int) -> Any:
-    """The first n entries; a copy of them if they are few, so that the rest can be freed."""
-    if array is None:
-        return None
-    return array[:n].copy() if 2 * n < len(array) else array[:n]
+            weight = np.array(weight[low:high], dtype=np.float64)
+        if not self.options.accepts(X, weight):
+            chunk = Chunk(X, weight, rows, columns, place, self.layout)
+            keep = chunk.complete_rows(self.options.drop)
+            rows, weight = rows[keep], None if weight is None else weight[keep]
+            X[: len(rows)] = X[keep]
+            self.dropped += high - low - len(rows)
+        self.digest.add(X[: len(rows)], self.filled * X.shape[1])
+        if weight is not None:
+            self.digest.add(weight, self.filled)
+        self._took(rows, weight)
 
 
 class SparseAssembler(Assembler):
     """Makes blocks of CSR rows."""
 
     def _add(self, columns: Columns, place: Place) -> Iterator[Read]:
-        X, weight, numbers = self._complete(columns, place)
+        X, weight, rows = self._complete(columns, place)
         entry_bytes = X.dtype.itemsize + X.indices.itemsize
         ends = X.indptr.astype(np.int64) * entry_bytes + 8 * np.arange(X.shape[0] + 1)
         start = 0
         while start < X.shape[0]:
             stop = int(np.searchsorted(ends, ends[start] + self.room, side="right")) - 1
-            if stop <= start and self.filled:
+            if stop <= start and self.parts:
                 yield self._end_block()
                 continue
             stop = max(stop, start + 1)  # a row larger than a block is a block
-            for parts, values in zip(self.parts, (X, weight, numbers), strict=True):
-                if values is not None:
-                    parts.append(values[start:stop])
+            self.parts.append(X[start:stop])
+            self._took(rows[start:stop], None if weight is None else weight[start:stop])
             self.room -= int(ends[stop] - ends[start])
-            self.filled += stop - start
             start = stop
 
     def _start_block(self) -> None:
-        self.parts: tuple[list[Any], ...] = [], [], []  # of the rows, weights and numbers
-        self.filled, self.room = 0, self.options.n_bytes
+        super()._start_block()
+        self.parts: list[Any] = []
+        self.room = self.options.n_bytes
 
-    def _block(self) -> tuple[Block, int]:
-        rows, *others = self.parts
-        X = rows[0] if len(rows) == 1 else sparse.vstack(rows, format="csr")
-        weight, numbers = (np.concatenate(parts) if parts else None for parts in others)
-        digest = RowDigest()
+    def _rows(self, weight: F64 | None) -> Any:
+        X = self.parts[0] if len(self.parts) == 1 else sparse.vstack(self.parts, format="csr")
         for place, values in enumerate((X.data, X.indices, X.indptr, weight)):
             if values is not None:
-                digest.add(values if values.dtype.kind == "f" else values.astype(np.int64), place)
-        return Block(X, weight, self.first, numbers), digest.value
+                whole = values if values.dtype.kind == "f" else values.astype(np.int64)
+                self.digest.add(whole, place)
+        return X
 
-    def _complete(self, columns: Columns, place: Place) -> tuple[Any, F64 | None, I64 | None]:
-        """The complete rows, their weights and numbers, in the right type and order."""
+    def _complete(self, columns: Columns, place: Place) -> tuple[Any, F64 | None, I64]:
+        """The complete rows, in the right type and order, their weights, and their index."""
+        X: Any = columns.values
         with np.errstate(over="ignore", invalid="ignore"):
-            X: Any = columns.values
             X = X.astype(self.layout.dtype)  # a copy: the next line changes it
         X.sum_duplicates()
         weight = None if columns.weight is None else np.array(columns.weight, dtype=np.float64)
-        numbers = np.arange(self.seen, self.seen + columns.n) if self.options.drop else None
         if self.options.accepts(X.data, weight):
-            return X, weight, numbers
+            return X, weight, np.arange(columns.n)
         suspect = np.diff(X.indptr) < 0
         entries = np.flatnonzero(~np.isfinite(X.data))
         suspect[np.searchsorted(X.indptr, entries, side="right") - 1] = True
@@ -306,8 +297,7 @@ class SparseAssembler(Assembler):
         keep = ~suspect
         keep[rows] = chunk.complete_rows(self.options.drop)
         self.dropped += int(np.count_nonzero(~keep))
-        kept = (None if values is None else values[keep] for values in (weight, numbers))
-        return X[keep], *kept
+        return X[keep], None if weight is None else weight[keep], np.flatnonzero(keep)
 
 
 def assembler_of(
