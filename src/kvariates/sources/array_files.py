@@ -30,10 +30,10 @@ def read_array(file: InputFile) -> Any:
         return _matrix_market(file)
     size = len(file.data) if file.in_memory else file.size
     with io.BytesIO(file.data) if file.in_memory else file.opened() as raw:
-        if raw.read(len(MAGIC)) == MAGIC:
-            raw.seek(0)
-            return _npy(raw, size, file.name)
+        is_npy = raw.read(len(MAGIC)) == MAGIC
         raw.seek(0)
+        if is_npy:
+            return _npy(raw, size, file.name)
         if not zipfile.is_zipfile(raw):
             raise ValueError(f"{file.name}: is neither a .npy nor a .npz file")
         with zipfile.ZipFile(raw) as archive:

@@ -19,7 +19,7 @@ import re
 import sys
 import zlib
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -42,7 +42,7 @@ KINDS = {
 }  # fmt: skip
 MAGIC = {
     b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"\x93NUMPY": "numpy",
-    b"%%MatrixMarket": "matrix market", b"%PDF": "PDF",
+    b"PK\x03\x04": "numpy", b"%%MatrixMarket": "matrix market", b"%PDF": "PDF",
 }  # fmt: skip
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".xlsm")
 OTHERS = (".json", ".jsonl", ".xml", ".html", ".pkl", ".pickle", ".h5", ".hdf5", ".sqlite", ".db")
@@ -75,10 +75,10 @@ class Url(os.PathLike[str]):
         return PurePosixPath(self.url).suffix
 
     def is_file(self) -> bool:
-        return input_file(self).is_file
+        return input_file(self).type == "file"
 
     def is_dir(self) -> bool:
-        return input_file(self).is_folder
+        return input_file(self).type == "folder"
 
 
 PathOrUrl = Path | Url
@@ -113,7 +113,7 @@ class InputFile:
         return "standard input" if self.is_stdin else self.url or str(self.path)
 
     @cached_property
-    def _type(self) -> str:
+    def type(self) -> str:
         """What is at the path: "file", "folder", "pipe" or "nothing"."""
         if self.files is not None:
             from pyarrow import fs
@@ -138,17 +138,9 @@ class InputFile:
         return self.path.stat().st_size
 
     @property
-    def is_file(self) -> bool:
-        return self._type == "file"
-
-    @property
-    def is_folder(self) -> bool:
-        return self._type == "folder"
-
-    @property
     def once(self) -> bool:
         """Whether it can be read only once: standard input, a pipe."""
-        return self._type == "pipe"
+        return self.type == "pipe"
 
     @cached_property
     def in_memory(self) -> bool:
@@ -157,9 +149,7 @@ class InputFile:
 
     @cached_property
     def _input(self) -> bytes:
-        if self.is_stdin:
-            return _limited(sys.stdin.buffer, self.name)
-        with self.path.open("rb") as file:
+        with nullcontext(sys.stdin.buffer) if self.is_stdin else self.path.open("rb") as file:
             return _limited(file, self.name)
 
     @cached_property
@@ -167,13 +157,13 @@ class InputFile:
         return self._start(2) == b"\x1f\x8b"
 
     def _start(self, n: int) -> bytes:
-        if self.once:
-            return self._input[:n]
         with self.opened() as file:
             return bytes(file.read(n))
 
     def opened(self) -> IO[bytes] | Any:
-        """The bytes as they are stored. Pre: it can be read more than once."""
+        """The bytes as they are stored."""
+        if self.once:
+            return io.BytesIO(self._input)
         if self.files is not None:
             return self.files.open_input_file(self.path.as_posix())
         return self.path.open("rb")
@@ -181,7 +171,7 @@ class InputFile:
     @cached_property
     def kind(self) -> str:
         """What it holds: by its extension, otherwise by its first bytes; or "folder"."""
-        if self.is_folder:
+        if self.type == "folder":
             return "folder"
         suffixes = [suffix.lower() for suffix in self.path.suffixes]
         if self.gzipped and suffixes[-1:] == [".gz"]:
@@ -198,8 +188,6 @@ class InputFile:
                 f"{self.name}: unknown extension {last}; known are {listed(list(KINDS), 20)}"
             )
         start = self.data[:16] if self.gzipped else self._start(16)
-        if start.startswith(b"PK\x03\x04"):
-            return "numpy"
         return next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), "text")
 
     @cached_property
@@ -207,7 +195,7 @@ class InputFile:
         """All its bytes, decompressed. ValueError if they would fill the memory."""
         if not self.once and not self.gzipped:
             check_size(self.size, self.name)
-        with io.BytesIO(self._input) if self.once else self.opened() as file:
+        with self.opened() as file:
             if not self.gzipped:
                 return bytes(file.read())
             with gzip.open(file) as text:
@@ -234,7 +222,7 @@ class InputFile:
             if sys.stdin.isatty():
                 raise ValueError("standard input is a terminal; pipe a table into the command")
             return
-        if self._type == "nothing":
+        if self.type == "nothing":
             raise FileNotFoundError(f"{self.name}: no such file")
 
     def inside(self) -> list[InputFile]:
@@ -253,7 +241,7 @@ class InputFile:
 
     def matches(self) -> list[InputFile]:
         """The files that a path matches, which is a pattern; the path itself if there is one."""
-        if not re.search(r"[*?\[]", str(self.path)) or self._type != "nothing":
+        if not re.search(r"[*?\[]", str(self.path)) or self.type != "nothing":
             return [self]
         if self.files is None:
             paths = [Path(path) for path in glob.glob(str(self.path), recursive=True)]  # noqa: PTH207
@@ -320,7 +308,7 @@ def input_files(source: Source, files: Any = None) -> list[InputFile]:
     given = input_file(source, files).matches()
     for file in given:
         file.check()
-    return [each for file in given for each in (file.inside() if file.is_folder else [file])]
+    return [each for file in given for each in (file.inside() if file.type == "folder" else [file])]
 
 
 def _limited(file: IO[bytes] | Any, name: str) -> bytes:

@@ -31,21 +31,15 @@ def write_labels(
     """
     import pyarrow as pa
 
-    column = pa.array(labels.astype(np.int32))
     if kept is not None:
-        whole = np.zeros(len(kept), np.int32)
-        whole[kept] = labels
-        column = pa.array(whole, mask=~kept)
-    beside = beside or {}
-    columns = {name_beside(other, beside, name): _arrow(values) for other, values in beside.items()}
-    _write(path, pa.table({**columns, name: column}))
-
-
-def _arrow(values: Any) -> Any:
-    import pyarrow as pa
-
-    is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
-    return values if is_arrow else pa.array(values, from_pandas=True)
+        some, labels = labels, np.ma.MaskedArray(np.zeros(len(kept), np.int32), ~kept)
+        labels[kept] = some
+    columns = {}
+    for other, values in (beside or {}).items():
+        is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
+        column = values if is_arrow else pa.array(values, from_pandas=True)
+        columns[name_beside(other, beside or {}, name)] = column
+    _write(path, pa.table({**columns, name: _arrow_labels(labels)}))
 
 
 def name_beside(name: str, names: Collection[str], label: str = LABEL) -> str:
@@ -85,8 +79,7 @@ def write_label_parts(
 
     `beside` are other columns of the same rows, in batches of any size.
     """
-    columns = _Columns(iter(beside))
-    _write_tables(path, (columns.beside(_arrow_labels(labels)) for labels in parts))
+    _write_tables(path, _labelled_parts(parts, iter(beside)))
 
 
 def write_labelled_frames(path: Path, parts: Iterable[tuple[NDArray[Any], Any]]) -> None:
@@ -94,12 +87,40 @@ def write_labelled_frames(path: Path, parts: Iterable[tuple[NDArray[Any], Any]])
     import pyarrow as pa
 
     tables = (
-        _Columns(iter(pa.Table.from_pandas(frame, preserve_index=False).to_batches())).beside(
-            _arrow_labels(labels)
-        )
+        _labelled(pa.Table.from_pandas(frame, preserve_index=False), labels)
         for labels, frame in parts
     )
     _write_tables(path, tables)
+
+
+def _labelled_parts(
+    parts: Iterable[Labels], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.Table]:
+    """The labels of each part, after the columns of the same rows if there are batches of them."""
+    import pyarrow as pa
+
+    left = next(batches, None)
+    schema = pa.schema([]) if left is None else left.schema
+    for labels in parts:
+        if left is None:
+            yield pa.table({LABEL: _arrow_labels(labels)})
+            continue
+        n, tables = len(labels), [schema.empty_table()]
+        while n:
+            if not left.num_rows:
+                left = next(batches)
+                continue
+            part, left = left.slice(0, n), left.slice(n)
+            n -= part.num_rows
+            # Files of one folder may differ in the widths of their integers.
+            tables.append(pa.Table.from_batches([part]).cast(schema))
+        yield _labelled(pa.concat_tables(tables), labels)
+
+
+def _labelled(table: pa.Table, labels: Labels) -> pa.Table:
+    """The columns of a table, and the labels of its rows."""
+    names = [name_beside(name, table.column_names) for name in table.column_names]
+    return table.rename_columns(names).append_column(LABEL, _arrow_labels(labels))
 
 
 def _arrow_labels(labels: Labels) -> pa.Array:
@@ -120,38 +141,3 @@ def _write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
     finally:
         if writer is not None:
             writer.close()
-
-
-class _Columns:
-    """Columns that come in batches, as tables of any number of rows."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches = batches
-        self._left: Any = next(batches, None)
-        self._schema: Any = None if self._left is None else self._left.schema
-
-    def beside(self, labels: pa.Array) -> pa.Table:
-        """The labels, after the columns of the same rows."""
-        import pyarrow as pa
-
-        if self._schema is None:
-            return pa.table({LABEL: labels})
-        return self._take(len(labels)).append_column(LABEL, labels)
-
-    def _take(self, n: int) -> pa.Table:
-        import pyarrow as pa
-
-        parts = []
-        while n:
-            if not self._left.num_rows:
-                self._left = next(self._batches)
-                continue
-            parts.append(self._left.slice(0, n))
-            self._left = self._left.slice(parts[-1].num_rows)
-            n -= parts[-1].num_rows
-        # Files of one folder may differ in the widths of their integers.
-        tables = [pa.Table.from_batches([part]).cast(self._schema) for part in parts]
-        made = pa.concat_tables(tables) if tables else self._schema.empty_table()
-        return made.rename_columns(
-            [name_beside(name, made.column_names) for name in made.column_names]
-        )

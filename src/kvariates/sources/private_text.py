@@ -17,9 +17,9 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,19 +89,18 @@ def private_table(data: bytes, options: TextOptions) -> pa.Table:
     import pyarrow as pa
 
     delimiter, encoding = options.delimiter or ",", options.encoding or "utf-8"
-    names = names_of(next(islice(lines_of(data, encoding), options.skip, None), ""), options)
-    lines = islice(lines_of(data, encoding), options.skip + (1 if options.header else 0), None)
+    lines = islice(lines_of(data, encoding), options.skip, None)
+    first = next(lines, "")
+    names = names_of(first, options)
     schema = pa.schema([(name, pa.large_string()) for name in names])
-    rows = (_row(cells_of(line, delimiter), len(names)) for line in lines if line.strip())
+    rest = lines if options.header else chain([first], lines)
+    cells = (cells_of(line, delimiter) for line in rest if line.strip())
+    rows = (row if len(row) == len(names) else [None] * len(names) for row in cells)
     batches = []
     while part := list(islice(rows, BATCH_ROWS)):
         columns = [pa.array(column, pa.large_string()) for column in zip(*part, strict=True)]
         batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
     return pa.Table.from_batches(batches, schema)
-
-
-def _row(cells: list[str], width: int) -> Sequence[str | None]:
-    return cells if len(cells) == width else [None] * width
 
 
 @dataclass(eq=False)
@@ -137,7 +136,6 @@ class PrivateTextReader(FileReader):
 
 KNOWN = "a demand is a text table (.csv, .tsv, .txt, also .gz), Parquet, Arrow or Feather"
 OTHERS = {"numpy": "NumPy or ZIP file", "matrix market": "Matrix Market file"}
-NO_TEXT = (b"PK\x03\x04", *MAGIC)  # how files begin that are not text
 
 
 def demand_numbers(
@@ -160,7 +158,7 @@ def _lines(file: InputFile, column: str, text: TextOptions) -> Iterator[str]:
     delimiter = options.delimiter or ","
     lines = lines_of(file.data, options.encoding or "utf-8")
     if options.header:
-        if file.data.startswith(NO_TEXT):  # by the first line, which is public
+        if file.data.startswith(tuple(MAGIC)):  # by the first line, which is public
             raise ValueError(f"{file.name}: is called {file.path.suffix}, but is no text")
         place = _place(file, names_of(next(lines, ""), options), column)
     for line in lines:

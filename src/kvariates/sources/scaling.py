@@ -48,7 +48,7 @@ def standardize(X: Matrix, weights: Matrix | None = None) -> tuple[Matrix, Scale
         mean = np.average(X, axis=0, weights=weights).astype(np.float64)
         spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
         scale = scale_of(mean, spread)
-        return ((X - mean) / scale.spread).astype(X.dtype), scale
+        return scale.apply(X), scale
 
 
 def within_box(
@@ -131,8 +131,7 @@ class StandardizedBlocks(SourceBlocks):
 
     def __iter__(self) -> Iterator[Block]:
         for block in self._source:
-            X = (block.X - self.scale.mean) / self.scale.spread
-            yield replace(block, X=X.astype(block.X.dtype))
+            yield replace(block, X=self.scale.apply(block.X))
         self.rows_dropped, self.rows_read = self._source.rows_dropped, self._source.rows_read
 
 
