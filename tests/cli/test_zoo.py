@@ -326,7 +326,9 @@ def in_memory(path):
     opened = open_table(path)
     table = opened.table(missing="drop")
     kept = np.arange(len(table.X)) if table.kept is None else np.flatnonzero(table.kept)
-    doubtful = {name: line for name, line in opened.doubtful.items() if name in table.left_out}
+    doubtful = {
+        name: line for name, line in opened.reader.doubtful.items() if name in table.left_out
+    }
     return table.X, kept, (table.names, table.left_out, doubtful, sorted(opened.remarks))
 
 

@@ -25,7 +25,7 @@ from kvariates.report.plane import LONGITUDE
 from kvariates.report.run import FittedTable, ShownRows, cluster_masses
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 from kvariates.sources import DataTable, Scale
-from kvariates.sources.graph_files import NodePlaces, edge_list, read_graph, read_places
+from kvariates.sources.graph_files import edge_list, read_graph, read_places
 from kvariates.sources.parquet_writer import write_labels
 from kvariates.sources.private_text import demand_numbers
 from kvariates.sources.scaling import radians_scale
@@ -48,7 +48,7 @@ class Points:
     X : matrix
         Scaled rows, distances or the edges of a graph, as the metric wants them.
     scale : Scale or None
-    places : NodePlaces or None
+    places : DataTable or None
         Where the nodes of a graph are, if a file says so.
     """
 
@@ -56,7 +56,7 @@ class Points:
     data: ReadTable
     X: Any
     scale: Scale | None = None
-    places: NodePlaces | None = None
+    places: DataTable | None = None
 
     @property
     def needs(self) -> Any:

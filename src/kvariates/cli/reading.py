@@ -122,7 +122,7 @@ def _say_changed(notes: Notes, opened: OpenedTable, table: DataTable) -> None:
     if table.filled:
         values = "value was" if table.filled == 1 else "values were"
         notes.add(f"{table.filled:,} missing {values} filled in with the mean of the column")
-    say_left_out(notes, table.left_out, opened.doubtful)
+    say_left_out(notes, table.left_out, opened.reader.doubtful)
 
 
 def say_left_out(notes: Notes, names: Sequence[str], doubtful: Mapping[str, str]) -> None:

@@ -38,27 +38,13 @@ FIRST_BYTES = 2**26  # a block that may be larger begins with this much memory, 
 
 @dataclass(frozen=True, eq=False)
 class BlockOptions:
-    """How blocks are made.
+    """How blocks are made."""
 
-    Attributes
-    ----------
-    n_bytes : int
-        The size of a block.
-    missing : {"error", "drop", "keep"}
-        Rows with a missing value are an error, are left out, or are kept.
-    n_rows : int or None
-        The rows of the source, if known: no block needs room for more.
-    weights : ndarray or None
-        The weights of all rows of the source, if no column holds them.
-    copies : bool
-        Whether matrices are always copied, as an iterable may fill the same array again.
-    """
-
-    n_bytes: int
-    missing: str
-    n_rows: int | None
-    weights: F64 | None = None
-    copies: bool = False
+    n_bytes: int  # the size of a block
+    missing: str  # rows with a missing value are an error, are left out ("drop") or are kept
+    n_rows: int | None  # the rows of the source, if known: no block needs room for more
+    weights: F64 | None = None  # of all rows of the source, if no column holds them
+    copies: bool = False  # whether matrices are always copied: an iterable may fill one again
 
     @property
     def drop(self) -> bool:

@@ -16,23 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Field:
-    """A column of a source.
-
-    Attributes
-    ----------
-    name : str
-    dtype : float32 or float64, or None
-        The type of its numbers. None: its values cannot be numbers (a date, a list).
-    numeric : bool
-        Whether it is read if no columns are named. Truth values are, as 0 and 1; text is not.
-    type : str
-        Its type in the source, for messages.
-    """
+    """A column of a source."""
 
     name: str
-    dtype: np.dtype[Any] | None
-    numeric: bool
-    type: str
+    dtype: np.dtype[Any] | None  # float32 or float64; None: no numbers (a date, a list)
+    numeric: bool  # whether it is read if none are named. Truth values are, as 0 and 1; text is not
+    type: str  # in the source, for messages
 
 
 @dataclass(frozen=True)

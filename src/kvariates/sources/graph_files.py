@@ -11,7 +11,7 @@ from scipy import sparse
 
 from kvariates.sources.columns import listed
 from kvariates.sources.input_file import PathOrUrl
-from kvariates.sources.opened_table import OpenedTable, open_table
+from kvariates.sources.opened_table import DataTable, OpenedTable, open_table
 from kvariates.sources.text_format import TextOptions
 
 ENDS = (("from", "to"), ("source", "target"), ("u", "v"), ("node1", "node2"), ("start", "end"))
@@ -22,21 +22,11 @@ LENGTHS = ("length", "len", "weight", "distance", "dist", "cost", "w")
 
 @dataclass(frozen=True, eq=False)
 class GraphTable:
-    """Nodes and the lengths of edges.
+    """Nodes and the lengths of edges."""
 
-    Attributes
-    ----------
-    lengths : CSR matrix of shape (n, n)
-        Symmetric; of several edges between two nodes, the shortest.
-    nodes : ndarray of shape (n,)
-        The names of the nodes: text or integers.
-    remarks : tuple of str
-        How the file was read, in lines for the user.
-    """
-
-    lengths: Any
-    nodes: NDArray[Any]
-    remarks: tuple[str, ...]
+    lengths: Any  # a symmetric CSR matrix; of several edges between two nodes, the shortest
+    nodes: NDArray[Any]  # their names: text or integers
+    remarks: tuple[str, ...]  # how the file was read, in lines for the user
 
 
 def read_graph(path: str | PathOrUrl, text: TextOptions | None = None) -> GraphTable:
@@ -116,17 +106,9 @@ def _symmetric(one: Any, two: Any, length: Any, n: int) -> Any:
     return sparse.coo_matrix(both, shape=(n, n)).tocsr()
 
 
-@dataclass(frozen=True, eq=False)
-class NodePlaces:
-    """Coordinates of all nodes of a graph, and the names of the two columns."""
-
-    X: NDArray[np.float64]
-    names: tuple[str, str]
-
-
 def read_places(
     path: str | PathOrUrl, nodes: NDArray[Any], text: TextOptions | None = None
-) -> NodePlaces:
+) -> DataTable:
     """Read where nodes are: a table with a column of nodes and two columns of coordinates.
 
     The nodes are in a column called node or id, else in the first; of the other columns of numbers,
@@ -153,7 +135,7 @@ def read_places(
             f"{path}: {len(missing):,} nodes of the graph have no coordinates: {listed(missing, 3)}"
         )
     X = opened.table(pair).X[[row[str(node)] for node in nodes.tolist()]]
-    return NodePlaces(X.astype(np.float64), (pair[0], pair[1]))
+    return DataTable(X.astype(np.float64), tuple(pair), opened.path)
 
 
 def edge_list(lengths: Any) -> NDArray[np.int64]:

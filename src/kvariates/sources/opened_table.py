@@ -39,21 +39,7 @@ Missing = Literal["error", "drop", "mean", "keep"]
 
 @dataclass(frozen=True, eq=False)
 class OpenedTable:
-    """The columns of a file, or of several files.
-
-    Attributes
-    ----------
-    path : Path or Url
-    names : list of str
-    numeric : set of str
-        The columns of numbers.
-    matrix : CSR matrix or None
-        All columns, if the file holds a sparse matrix.
-    remarks : tuple of str
-        How the file was read, in lines for the user.
-    doubtful : dict
-        Columns of text that look numeric: a line about each.
-    """
+    """The columns of a file, or of several files."""
 
     path: PathOrUrl
     reader: Reader
@@ -68,21 +54,20 @@ class OpenedTable:
 
     @cached_property
     def numeric(self) -> set[str]:
+        """The columns of numbers."""
         parts = self.reader.parts or []
         return {field.name for part in parts for field in part.fields if field.numeric}
 
     @cached_property
     def matrix(self) -> Any:
+        """All columns as a CSR matrix, if the file holds a sparse matrix."""
         X = getattr(self.reader, "X", None)
         return X if sparse.issparse(X) else None
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
+        """How the file was read, in lines for the user."""
         return (*self.reader.remarks, *self.reader.remarks_after)
-
-    @property
-    def doubtful(self) -> dict[str, str]:
-        return self.reader.doubtful
 
     def table(
         self, columns: Sequence[str] | None = None, weights: str | None = None,
@@ -320,17 +305,15 @@ def _missing_words(
 ) -> str:
     """The first column with missing values, their number, and the number of all of them."""
     columns = np.flatnonzero(bad.any(axis=0))
-    if not columns.size:
-        count, first = int(bad_weight.sum()), int(bad_weight.argmax()) + 1
-        values = "value" if count == 1 else "values"
-        return f"{table.path}: the weights have {count} missing {values}, first in row {first}"
-    j = int(columns[0])
-    count, first = int(bad[:, j].sum()), int(bad[:, j].argmax()) + 1
-    what = "missing" if np.isnan(table.X[bad[:, j], j]).all() else "missing or infinite"
+    if columns.size:
+        j = int(columns[0])
+        found, where = bad[:, j], f"column {table.names[j]!r} has"
+        what = "missing" if np.isnan(table.X[found, j]).all() else "missing or infinite"
+    else:
+        found, where, what = bad_weight, "the weights have", "missing"
+    count, first = int(found.sum()), int(found.argmax()) + 1
     values = "value" if count == 1 else "values"
-    line = (
-        f"{table.path}: column {table.names[j]!r} has {count} {what} {values}, first in row {first}"
-    )
+    line = f"{table.path}: {where} {count} {what} {values}, first in row {first}"
     if len(columns) > 1:
         rows = int(bad.any(axis=1).sum())
         words = "row" if rows == 1 else "rows"

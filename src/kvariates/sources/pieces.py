@@ -15,6 +15,7 @@ from scipy import sparse
 
 from kvariates.data.blocks import interleave
 from kvariates.data.rows import F64
+from kvariates.numerics.draws import I64
 from kvariates.sources.columns import Field, Layout, arrow_fields, matrix_fields
 from kvariates.sources.text_format import MISSING
 
@@ -40,21 +41,11 @@ class MissingValuesError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where rows come from, for messages. Rows and row groups are counted from 1 in messages.
+    """Where rows come from, for messages. Rows and row groups are counted from 1 in messages."""
 
-    Attributes
-    ----------
-    source : str
-        A file, or "array 3".
-    first : int
-        How many rows of the source come before these.
-    group_ends : ndarray, optional
-        The number of rows up to the end of each row group.
-    """
-
-    source: str
-    first: int = 0
-    group_ends: NDArray[np.int64] | None = None
+    source: str  # a file, or "array 3"
+    first: int = 0  # how many rows of the source come before these
+    group_ends: I64 | None = None  # the number of rows up to the end of each row group
 
     def row(self, index: int, column: str) -> str:
         """Name the row with this index."""
@@ -96,7 +87,7 @@ class Columns:
         if not small:
             out[:] = target.T
 
-    def numbers(self, rows: NDArray[np.int64], j: int) -> Values:
+    def numbers(self, rows: I64, j: int) -> Values:
         """The numbers of column j in these rows, before a conversion."""
         if isinstance(self.values, list):
             return self.values[j][rows]
@@ -193,24 +184,11 @@ def _first_bad(array: pa.Array) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Rows that were copied, and where they come from.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, d)
-    weight : ndarray of shape (n,) or None
-    rows : ndarray of shape (n,)
-        Their index in the piece.
-    columns : Columns
-        Those of the piece.
-    place : Place
-        Of the piece.
-    layout : Layout
-    """
+    """Rows that were copied, and the piece that they come from."""
 
     X: Values
     weight: F64 | None
-    rows: NDArray[np.int64]
+    rows: I64  # their index in the piece
     columns: Columns
     place: Place
     layout: Layout
@@ -264,9 +242,7 @@ def is_clean(X: Values, weight: F64 | None) -> bool:
     return bool(clean)
 
 
-def check_weights(
-    weight: F64, place: Place, name: str, rows: NDArray[np.int64] | None = None
-) -> None:
+def check_weights(weight: F64, place: Place, name: str, rows: I64 | None = None) -> None:
     """Raise ValueError if a weight is negative. `rows`: their index; None: all from the first."""
     negative = weight < 0
     if negative.any():

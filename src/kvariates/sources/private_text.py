@@ -18,7 +18,7 @@ import csv
 import io
 import re
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from kvariates.sources.file_readers import IpcReader, ParquetReader
 from kvariates.sources.input_file import MAGIC, InputFile
 from kvariates.sources.pieces import Piece
 from kvariates.sources.readers import FileReader, Part, arrow_pieces, valid_text
-from kvariates.sources.text_format import TextOptions
+from kvariates.sources.text_format import TextFormat, TextOptions
 from kvariates.sources.text_numbers import find_numbers
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 2**16
 
 
-def fixed_format(path: Path, text: TextOptions) -> TextOptions:
+def fixed_format(path: Path, text: TextOptions) -> TextFormat:
     """How a text file is written, without a look at it: what is not given has one value."""
     encoding = text.encoding or "utf-8"
     if codecs.lookup(encoding).name == "utf-8-sig":
@@ -50,11 +50,10 @@ def fixed_format(path: Path, text: TextOptions) -> TextOptions:
             f"--encoding {encoding}: is not read privately, because one line can change how the "
             "next is read; save the file in UTF-8"
         )
-    return TextOptions(
-        delimiter=text.delimiter or ("\t" if ".tsv" in path.suffixes else ","),
-        decimal=text.decimal or ".", encoding=encoding, header=text.header is not False,
-        na=text.na, skip=text.skip,
-    )  # fmt: skip
+    delimiter = text.delimiter or ("\t" if ".tsv" in path.suffixes else ",")
+    decimal, header = text.decimal or ".", text.header is not False
+    replace(text, delimiter=delimiter, decimal=decimal)  # an error if they are the same
+    return TextFormat(encoding, delimiter, decimal, (), header, text.skip, missing=text.missing)
 
 
 def lines_of(data: bytes, encoding: str) -> Iterator[str]:
@@ -76,25 +75,24 @@ def cells_of(line: str, delimiter: str) -> list[str]:
         return []
 
 
-def names_of(first: str, options: TextOptions) -> list[str]:
+def names_of(first: str, how: TextFormat) -> list[str]:
     """The names of the columns, by the first line of a table."""
-    cells = cells_of(first, options.delimiter or ",")
-    if not options.header:
+    cells = cells_of(first, how.delimiter)
+    if not how.header:
         return [f"x{j}" for j in range(len(cells))]
     return [cell.strip() or f"column{j}" for j, cell in enumerate(cells, 1)]
 
 
-def private_table(data: bytes, options: TextOptions) -> pa.Table:
-    """All cells as text, null in rows without any value. Pre: `options` are those fixed."""
+def private_table(data: bytes, how: TextFormat) -> pa.Table:
+    """All cells as text, null in rows without any value."""
     import pyarrow as pa
 
-    delimiter, encoding = options.delimiter or ",", options.encoding or "utf-8"
-    lines = islice(lines_of(data, encoding), options.skip, None)
+    lines = islice(lines_of(data, how.encoding), how.skip, None)
     first = next(lines, "")
-    names = names_of(first, options)
+    names = names_of(first, how)
     schema = pa.schema([(name, pa.large_string()) for name in names])
-    rest = lines if options.header else chain([first], lines)
-    cells = (cells_of(line, delimiter) for line in rest if line.strip())
+    rest = lines if how.header else chain([first], lines)
+    cells = (cells_of(line, how.delimiter) for line in rest if line.strip())
     rows = (row if len(row) == len(names) else [None] * len(names) for row in cells)
     batches = []
     while part := list(islice(rows, BATCH_ROWS)):
@@ -112,8 +110,8 @@ class PrivateTextReader(FileReader):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._options = fixed_format(self.file.path, self.text)
-        self._table = private_table(self.file.data, self._options)
+        self._format = fixed_format(self.file.path, self.text)
+        self._table = private_table(self.file.data, self._format)
         self.n_rows = self._table.num_rows
 
     @property
@@ -124,7 +122,7 @@ class PrivateTextReader(FileReader):
     def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
         import pyarrow as pa
 
-        decimal, missing = self._options.decimal or ".", self._options.missing
+        decimal, missing = self._format.decimal, self._format.missing
         columns = (self._table.column(name) for name in wanted)
         numbers = [find_numbers(c, decimal, missing, each=True).numbers for c in columns]
         batches = pa.table(numbers, names=wanted).to_batches()
@@ -154,15 +152,14 @@ def demand_numbers(
 
 def _lines(file: InputFile, column: str, text: TextOptions) -> Iterator[str]:
     """One cell of each line after the line of names."""
-    options, place = fixed_format(file.path, text), 0
-    delimiter = options.delimiter or ","
-    lines = lines_of(file.data, options.encoding or "utf-8")
-    if options.header:
+    how, place = fixed_format(file.path, text), 0
+    lines = lines_of(file.data, how.encoding)
+    if how.header:
         if file.data.startswith(tuple(MAGIC)):  # by the first line, which is public
             raise ValueError(f"{file.name}: is called {file.path.suffix}, but is no text")
-        place = _place(file, names_of(next(lines, ""), options), column)
+        place = _place(file, names_of(next(lines, ""), how), column)
     for line in lines:
-        cells = cells_of(line, delimiter)
+        cells = cells_of(line, how.delimiter)
         yield cells[place].strip() if place < len(cells) else ""
 
 

@@ -44,56 +44,38 @@ class Part(NamedTuple):
 
 
 class Reader(ABC):
-    """Reads a source, a piece at a time.
+    """Reads a source, a piece at a time."""
 
-    Attributes
-    ----------
-    description : str
-        The source, for messages.
-    repeatable : bool
-        Whether the source can be read more than once.
-    named : bool
-        Whether columns have names of their own; otherwise they are called x0, x1, ...
-    decodes : bool
-        Whether to make a piece takes more than to look at data in memory.
-    n_rows, n_bytes : int or None
-        None: unknown before the source is read.
-    parts : list of Part, or None
-    remarks : list of str
-        How a text table is read, in lines for the user.
-    remarks_after : list of str
-        What the last pass left out of it.
-    doubtful : dict
-        Its columns of text that look numeric: a line about each.
-    hint : str
-        What to try if no column holds numbers.
-    """
-
-    description: str
-    repeatable: bool = True
-    named: bool = True
-    decodes: bool = False
-    n_rows: int | None = None
+    description: str  # the source, for messages
+    repeatable: bool = True  # whether it can be read more than once
+    named: bool = True  # whether columns have names; otherwise they are called x0, x1, ...
+    decodes: bool = False  # whether to make a piece takes more than to look at data in memory
+    n_rows: int | None = None  # None: unknown before the source is read
     n_bytes: int | None = None
 
     @property
     def parts(self) -> list[Part] | None:
+        """What is known before the source is read."""
         return None
 
     @property
     def remarks(self) -> list[str]:
+        """How a text table is read, in lines for the user."""
         return []
 
     @property
     def remarks_after(self) -> list[str]:
+        """What the last pass left out of a text table, in lines for the user."""
         return []
 
     @property
     def doubtful(self) -> dict[str, str]:
+        """Columns of text that look numeric: a line about each."""
         return {}
 
     @property
     def hint(self) -> str:
+        """What to try if no column holds numbers."""
         return next(iter(self.doubtful.values()), "")
 
     @abstractmethod

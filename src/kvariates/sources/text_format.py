@@ -72,71 +72,38 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How a text table is written.
-
-    Attributes
-    ----------
-    encoding, delimiter, decimal : str
-    names : tuple of str
-        The columns; x0, x1, ... if the file does not name them.
-    header : bool
-        Whether the file names them.
-    skip : int
-        Lines before the first row: the names, comments, and what else stands there.
-    before : int
-        How many of these are neither names nor comments.
-    ambiguous : str
-        A number that could be read in two ways, or "".
-    comments : int
-        How many lines before the first row begin with #, without that of the names.
-    decimal_shown : bool
-        Whether the beginning of the file shows the decimal mark.
-    missing : frozenset of str
-        The cells that say that a value is missing.
-    units : str
-        The row of units below the names, which is left out, or "".
-    """
+    """How a text table is written."""
 
     encoding: str
     delimiter: str
     decimal: str
-    names: tuple[str, ...]
-    header: bool
-    skip: int
-    before: int = 0
-    ambiguous: str = ""
-    comments: int = 0
-    decimal_shown: bool = True
-    missing: frozenset[str] = MISSING
-    units: str = ""
+    names: tuple[str, ...]  # x0, x1, ... if the file does not name its columns
+    header: bool  # whether the file names them
+    skip: int  # lines before the first row: the names, comments, and what else stands there
+    before: int = 0  # how many of these are neither names nor comments
+    ambiguous: str = ""  # a number that could be read in two ways
+    comments: int = 0  # lines before the first row that begin with #, without that of the names
+    decimal_shown: bool = True  # by the beginning of the file
+    missing: frozenset[str] = MISSING  # the cells that say that a value is missing
+    units: str = ""  # the row of units below the names, which is left out
 
     def words(self) -> str:
         """What was found, in one line; empty for a plain CSV file."""
-        parts = []
-        if self.delimiter != "," and len(self.names) > 1:
-            parts.append(
-                f"cells are separated by {WORDS.get(self.delimiter, repr(self.delimiter))}"
-            )
-        if self.decimal == ",":
-            parts.append("decimal commas")
-        if self.encoding not in ("utf-8", "ascii"):
-            parts.append(f"encoding {self.encoding}")
-        if not self.header:
-            parts.append("no line of names (--header if there is one)")
-        if self.before:
-            lines = "1 line" if self.before == 1 else f"{self.before} lines"
-            parts.append(f"{lines} before the table left out")
-        if self.units:
-            parts.append(f"the row below the names left out, as units: {self.units}")
-        if self.comments:
-            parts.append(f"{comments_left_out(self.comments)} before the first row")
-        if self.ambiguous:
-            other = "." if self.decimal == "," else ","
-            parts.append(
-                f"{self.ambiguous} is read with the decimal mark {self.decimal!r} "
-                f"(--decimal {other!r} reads it otherwise)"
-            )
-        return "; ".join(parts)
+        other = "." if self.decimal == "," else ","
+        said = {
+            f"cells are separated by {WORDS.get(self.delimiter, repr(self.delimiter))}": (
+                self.delimiter != "," and len(self.names) > 1
+            ),
+            "decimal commas": self.decimal == ",",
+            f"encoding {self.encoding}": self.encoding not in ("utf-8", "ascii"),
+            "no line of names (--header if there is one)": not self.header,
+            f"{self.before} line{'s' * (self.before > 1)} before the table left out": self.before,
+            f"the row below the names left out, as units: {self.units}": self.units,
+            f"{comments_left_out(self.comments)} before the first row": self.comments,
+            f"{self.ambiguous} is read with the decimal mark {self.decimal!r} "
+            f"(--decimal {other!r} reads it otherwise)": self.ambiguous,
+        }
+        return "; ".join(words for words, holds in said.items() if holds)
 
 
 def comments_left_out(n: int) -> str:

@@ -69,30 +69,14 @@ def is_marked_number(cell: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class FoundNumbers:
-    """A column of text, read as numbers.
+    """A column of text, read as numbers."""
 
-    Attributes
-    ----------
-    numbers : pyarrow array of float64, or None
-        None if a cell is no number, or if there is none.
-    marks : tuple of str
-        What was taken off, such as "thousands separators", or read as missing.
-    share : float
-        The share of cells that are numbers, among those that are not missing.
-    bad : int
-        The index of the first cell that is neither a number nor missing; -1 if there is none.
-    words : tuple of str
-        Different cells that are neither numbers nor missing, in their order.
-    currency : str
-        The currency of the numbers, or "". A column with several of them is not read as numbers.
-    """
-
-    numbers: Any
-    marks: tuple[str, ...] = ()
-    share: float = 1.0
-    bad: int = -1
-    words: tuple[str, ...] = ()
-    currency: str = ""
+    numbers: Any  # a pyarrow array of float64; None if a cell is no number, or if there is none
+    marks: tuple[str, ...] = ()  # what was taken off ("thousands separators"), or read as missing
+    share: float = 1.0  # of cells that are numbers, among those that are not missing
+    bad: int = -1  # the index of the first cell that is neither a number nor missing, if any
+    words: tuple[str, ...] = ()  # different cells that are neither, in their order
+    currency: str = ""  # of the numbers. A column with several is not read as numbers
 
     @property
     def looks_numeric(self) -> bool:

@@ -147,7 +147,6 @@ class TextReader(FileReader):
 
     @property
     def remarks(self) -> list[str]:
-        """How the table is read, in lines for the user."""
         import pyarrow as pa
 
         words = self._format.words()
@@ -158,12 +157,10 @@ class TextReader(FileReader):
 
     @property
     def remarks_after(self) -> list[str]:
-        """What the last pass left out, in lines for the user."""
         return [] if self._last_pass is None else self._last_pass.remarks()
 
     @property
     def doubtful(self) -> dict[str, str]:
-        """Columns of text that look numeric: a line about each."""
         found = {name: column.found for name, column in self._columns.items()}
         return {name: c.why_left_out(name) for name, c in found.items() if c.looks_numeric}
 

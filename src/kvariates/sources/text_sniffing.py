@@ -56,36 +56,38 @@ def find_format(sample: bytes, options: TextOptions, whole: bool) -> TextFormat:
         raise ValueError("no rows: the file is empty")
     if not any(line.strip() for line in lines[options.skip :]):
         raise ValueError(f"no rows: nothing is left after the {options.skip:,} lines of --skip")
-    first_line = lines[options.skip]
-    said = re.fullmatch(r"\s*sep=(.)\s*", first_line, re.IGNORECASE)  # a line for Excel
+    said = re.fullmatch(r"\s*sep=(.)\s*", lines[options.skip], re.IGNORECASE)  # a line for Excel
     start = options.skip + (1 if said else 0)
-    delimiter = options.delimiter or (said[1] if said else _delimiter(lines[start:]))
-    rows = sample_rows(lines[start:], delimiter)
+    lines = lines[start:]
+    delimiter = options.delimiter or (said[1] if said else _delimiter(lines))
+    rows = sample_rows(lines, delimiter)
     if not rows:
         raise ValueError("no rows: the file has only comments")
     width = _width(rows)
     first = _first_row(rows, width)
     cells = [row.cells for row in rows[first:]]
-    found = [row.cells for row in sample_rows(lines[start:], delimiter, DECIMAL_ROWS)]
+    found = [row.cells for row in sample_rows(lines, delimiter, DECIMAL_ROWS)]
     decimal = find_decimal(zip_longest(*found, fillvalue=""), delimiter)
     if options.decimal is not None:
         decimal = DecimalMark(options.decimal, "", True)
-    comment = _names_in_comment(lines[start:], delimiter, width) if first == 0 else None
+    comment = _names_in_comment(lines, delimiter, width) if first == 0 else None
+    names_first = _is_header(cells[0], cells[1:])
     header = options.header
     if header is None:
-        header = comment is not None or _is_header(cells[0], cells[1:])
-    in_comment = comment is not None and not _is_header(cells[0], cells[1:])
-    named = comment if in_comment else cells[0]
-    used = first + (1 if header and not in_comment else 0)
+        header = comment is not None or names_first
+    named = cells[0] if comment is None or names_first else comment
+    used = first + (1 if header and named is cells[0] else 0)
     units = _units(cells[used - first :]) if header else ""
     used += 1 if units else 0
     skip = rows[used].begin if used < len(rows) else rows[-1].end
-    names = _names(named or [], cells, width) if header else tuple(f"x{j}" for j in range(width))
+    names = _names(named, cells, width) if header else tuple(f"x{j}" for j in range(width))
     before = sum(not row.marked for row in rows[:first])
-    comments = sum(line.startswith(COMMENT) for line in lines[start : start + skip])
+    comments = sum(line.startswith(COMMENT) for line in lines[:skip])
+    if header and named is comment:
+        comments -= 1
     return TextFormat(
         encoding, delimiter, decimal.mark, names, header, start + skip, before, decimal.ambiguous,
-        comments - (1 if header and in_comment else 0), decimal.shown, options.missing, units,
+        comments, decimal.shown, options.missing, units,
     )  # fmt: skip
 
 
