@@ -41,7 +41,7 @@ class ParallelRun:
 
 
 def seeded_costs(
-    rows: Rows, density: Density[Rows, F64], ks: Sequence[int], rng: np.random.Generator
+    rows: Rows, density: Density, ks: Sequence[int], rng: np.random.Generator
 ) -> list[float]:
     """The cost of the first k centres of one run of k-variates++, for each k."""
     potential, costs = EuclideanPotential(rows, None, max(ks)), []

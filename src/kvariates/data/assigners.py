@@ -75,6 +75,15 @@ class Assigner(Protocol[Centers_contra]):
         """
 
 
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """What centres cost, exact and then rounded."""
+
+    inertia: float
+    counts: NDArray[np.int64] | None = None  # the rows of each cluster; None if not asked for
+    labels: Labels | None = None  # None if they stay where the rows are
+
+
 class ExactAssigner(Protocol):
     """An assigner whose statistics are exact. It may show rows, as moving empty clusters needs."""
 
@@ -82,31 +91,13 @@ class ExactAssigner(Protocol):
     def scale(self) -> SumScale:
         """Of the sums; all shards of the same rows need the same."""
 
-    def set_scale(self, scale: SumScale) -> None: ...
-
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics: ...
 
     def farthest(self, count: int) -> FarRows:
         """The `count` rows (or all) that cost most at the last assignment."""
 
-
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """What centres cost, exact and then rounded.
-
-    `counts`: the rows of each cluster; None if not asked for. `labels`: None if they stay where the
-    rows are.
-    """
-
-    inertia: float
-    counts: NDArray[np.int64] | None = None
-    labels: Labels | None = None
-
-
-class DataAssigner(ExactAssigner, Protocol):
-    """An assigner that also says what the final centres of a fit cost."""
-
-    def labelled(self, centers: F64) -> Labelled: ...
+    def labelled(self, centers: F64) -> Labelled:
+        """What the final centres of a fit cost."""
 
 
 class Scan(Protocol):
@@ -309,15 +300,10 @@ class InMemoryAssigner:
         changed = self._scan.assign(centers, moved, self.labels, sums.changes)
         if changed:
             sums.update(self.labels, changed)
-        return ExactStatistics(
-            self._exact_sums(), sums.weights, sums.counts, changed, self._exact_cost
-        )
-
-    def _exact_sums(self) -> ExactSums | SumsByLabel:
-        if self._has_table:
-            return self._sums.sums
-        k, scale = len(self._sums.counts), self._sums.scale
-        return SumsByLabel(self._rows, self._weight, self.labels, k, scale)
+        exact: ExactSums | SumsByLabel = sums.sums
+        if not self._has_table:
+            exact = SumsByLabel(self._rows, self._weight, self.labels, len(sums.counts), sums.scale)
+        return ExactStatistics(exact, sums.weights, sums.counts, changed, self._exact_cost)
 
     def relabel(self, centers: F64) -> None:
         """Only bring the labels up to date."""

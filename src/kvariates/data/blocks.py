@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -60,41 +60,30 @@ class SourceBlocks(ABC):
     """Blocks of a file, a table or an iterable. Estimators take them in place of X.
 
     All blocks have the same columns, layout and dtype. Either all have weights or none.
-
-    Attributes
-    ----------
-    names : tuple of str, or None
-        Of the columns; None if they have none.
-    n_rows : int or None
-        None: not known before they are read.
-    repeatable : bool
-        Whether they can be read more than once.
-    description : str
-        What messages call the source, for example the name of its file.
-    rows_dropped : int
-        The rows that the last pass has left out so far.
-    rows_read : int or None
-        The rows of a whole pass, without those left out; None before there was one.
     """
 
-    rows_dropped: int = 0
-    rows_read: int | None = None
+    rows_dropped: int = 0  # that the last pass has left out so far
+    rows_read: int | None = None  # of a whole pass, without those left out
 
     @property
     @abstractmethod
-    def names(self) -> tuple[str, ...] | None: ...
+    def names(self) -> tuple[str, ...] | None:
+        """Of the columns; None if they have none."""
 
     @property
     @abstractmethod
-    def n_rows(self) -> int | None: ...
+    def n_rows(self) -> int | None:
+        """None: not known before they are read."""
 
     @property
     @abstractmethod
-    def repeatable(self) -> bool: ...
+    def repeatable(self) -> bool:
+        """Whether they can be read more than once."""
 
     @property
     @abstractmethod
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """What messages call the source, for example the name of its file."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Block]: ...
@@ -169,7 +158,8 @@ class BlockTotals:
         """The totals of the rows of both."""
         exponent = max(self.sums.exponent, other.sums.exponent)
         scale = self.scale.joined(other.scale)
-        lost = self.digits_lost or other.digits_lost or scale.value_levels > 1
+        unweighted = replace(scale, heaviest=1.0, lightest=1.0)
+        lost = self.digits_lost or other.digits_lost or unweighted.levels > 1
         return BlockTotals(
             self.n + other.n, self.d, np.result_type(self.dtype, other.dtype), scale,
             self.sums.at_exponent(exponent) + other.sums.at_exponent(exponent), lost,

@@ -6,7 +6,7 @@ They are kept up to date while rows change clusters, also one at a time (Hartiga
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -53,11 +53,6 @@ class SumScale:
     def exponents(self) -> tuple[int, int]:
         """Of the sums of weighted values, and of the weights (see `ExactSums`)."""
         return exponent_of(self.largest * self.heaviest), exponent_of(self.heaviest)
-
-    @property
-    def value_levels(self) -> int:
-        """`levels` without the weights."""
-        return replace(self, heaviest=1.0, lightest=1.0).levels
 
     @property
     def levels(self) -> int:

@@ -20,7 +20,7 @@ import scipy
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.data.metric_spaces import Ints
+from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.rows import F64, TwoNearest
 
 FINER = 20  # bits: a step of capped distances has 2^20 of the parts that edges are rounded to
@@ -34,13 +34,12 @@ class NeighborLists(NamedTuple):
     distance: F64
 
 
-class Graph:
+class Graph(MetricSpace):
     """A metric space of nodes. Pre: symmetric, lengths non-negative and finite, no duplicates.
 
     Arrays of the right types are shared with `csr`, not copied.
     """
 
-    half_squares = False
     quick_swaps = False
 
     def __init__(self, csr: Any) -> None:
@@ -75,7 +74,7 @@ class Graph:
         return _native.tree_over_lists(*self.least_elements(rng.permutation(self.n)), seed)
 
     def distances(self, points: Ints, columns: Ints | None = None) -> F64:
-        """See `MetricSpace`. With `columns`, each search ends at the farthest of them."""
+        """With `columns`, each search ends at the farthest of them."""
         out = np.empty((len(points), self.n if columns is None else len(columns)))
         if columns is None:
             _native.graph_distances(self.view, points, out)
@@ -100,18 +99,17 @@ class Graph:
         return near
 
     def swap_changes(self, candidates: Ints, near: TwoNearest, k: int, weight: F64 | None) -> F64:
-        """See `MetricSpace`. Infinite costs are taken into account.
+        """Costs are compared first by the number of points with weight that no medoid reaches.
 
-        Costs are compared first by the number of points of positive weight that no medoid reaches,
-        then by the weighted sum over the other points. The change is +inf or -inf if that number
-        changes, so the only medoid of a component is never moved out of it.
+        If that number changes, the change is +inf or -inf, so the only medoid of a component is
+        never moved out of it. Otherwise it is that of the weighted sum over the other points.
         """
         out = np.empty((len(candidates), k))
         _native.graph_swap_changes(self.view, candidates, *near, weight, out)
         return out
 
     def update_two_nearest(self, near: TwoNearest, medoids: Ints, slot: int) -> TwoNearest:
-        """See `MetricSpace`. Costs equal `two_nearest(medoids)` bit for bit.
+        """Costs equal `two_nearest(medoids)` bit for bit.
 
         Visits only nodes that had the old medoid, or now have the new one, among their two nearest.
         """

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from kvariates.data.assigners import DataAssigner, InMemoryAssigner, Scan
+from kvariates.data.assigners import ExactAssigner, InMemoryAssigner, Scan
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.row_costs import Costs, RowCosts
 from kvariates.data.rows import F64, Rows
@@ -62,7 +62,7 @@ class Data(Protocol):
     def subset(self, indices: I64) -> Rows:
         """The rows at `indices` in memory, in their layout and dtype."""
 
-    def assigner(self, k: int, scan: Any = "auto") -> DataAssigner:
+    def assigner(self, k: int, scan: Any = "auto") -> ExactAssigner:
         """For one run of Lloyd."""
 
     def costs(self) -> Costs:

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,39 +32,48 @@ CALLS = 2 * 10**6  # of a callable, to fill a matrix
 FARTHEST = 1e200  # the largest distance of a callable; sums of larger ones could overflow
 
 
-class MetricSpace(Protocol):
+class MetricSpace(ABC):
     n: int  # the number of points at which costs are measured
     n_candidates: int  # the number of points that may become medoids
-    half_squares: bool  # distances are half the squares of those of a tree (`tree_nodes`)
-    quick_swaps: bool  # there is time for random restarts of a search by swaps
+    half_squares: bool = False  # distances are half the squares of those of a tree (`tree_nodes`)
+    quick_swaps: bool = True  # there is time for random restarts of a search by swaps
 
     @property
     def pass_work(self) -> float:
         """About how many multiplications it takes to compute all distances."""
+        return self.n * self.n * 2**17
 
+    @abstractmethod
     def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
         """From each of `points` to the measured points at `columns`; to all n if None."""
 
+    @abstractmethod
     def two_nearest(self, medoids: Ints) -> TwoNearest: ...
 
+    @abstractmethod
     def swap_changes(self, candidates: Ints, near: TwoNearest, k: int, weight: F64 | None) -> F64:
         """The change of the total cost if a candidate replaces a medoid: (len(candidates), k)."""
 
+    @abstractmethod
     def update_two_nearest(self, near: TwoNearest, medoids: Ints, slot: int) -> TwoNearest:
         """The two nearest after `medoids[slot]` was replaced. The arrays of `near` are reused."""
 
     def distance_bound(self) -> float:
         """A number that no finite distance exceeds."""
+        return FARTHEST
 
     def below(self, bound: float, weight: float) -> float:
         """A bound for the exact distances from one for the computed ones, of this total weight."""
+        return bound
 
     def capped(self, cap: float, step: float) -> MetricSpace:
         """A space for distances that are then capped and rounded down to multiples of `step`.
 
         What is secret may not show in them, as by an error or by the order of additions.
         """
+        return self
 
+    @abstractmethod
     def tree_nodes(self, seed: int, rng: np.random.Generator) -> _native.Nodes:
         """The nodes of a random tree over all points (see `data.hst_tree`)."""
 
@@ -78,19 +87,12 @@ class MedoidSearchResult:
     local_optimum: bool  # no swap with any candidate lowers the cost
 
 
-class DistanceRows(ABC):
-    """A `MetricSpace` that computes rows of distances."""
+class DistanceRows(MetricSpace):
+    """A metric space that computes rows of distances."""
 
-    n: int
-    n_candidates: int
     dtype: np.dtype[Any]
     work: float = 1.0  # the time to compute a distance, relative to a point in the plane
-    half_squares: bool = False
-    quick_swaps: bool = True
     most_cells: float = math.inf  # of a matrix that is computed before any distance is needed
-
-    @abstractmethod
-    def distances(self, points: Ints, columns: Ints | None = None) -> Floats: ...
 
     @abstractmethod
     def measured_at(self, demand: Ints) -> DistanceRows:
@@ -103,20 +105,6 @@ class DistanceRows(ABC):
     def exact_if_whole(self, farthest: float) -> bool:
         """Distances that are whole numbers up to this one have no rounding error."""
         return True
-
-    @property
-    def pass_work(self) -> float:
-        return self.n * self.n * 2**17
-
-    def distance_bound(self) -> float:
-        return FARTHEST
-
-    def below(self, bound: float, weight: float) -> float:
-        """Distances of a matrix or a callable are exact."""
-        return bound
-
-    def capped(self, cap: float, step: float) -> DistanceRows:
-        return self
 
     def tree_nodes(self, seed: int, rng: np.random.Generator) -> _native.Nodes:
         def distances(point: int, others: Ints) -> F64:

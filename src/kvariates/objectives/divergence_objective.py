@@ -17,7 +17,7 @@ from kvariates.numerics.draws import I64, CumulativeMass
 from kvariates.objectives.distortion import Distortion, sum_rows
 from kvariates.objectives.distortions import LOST
 from kvariates.refining.lloyd import LloydResult, Stop, lloyd
-from kvariates.seeding.sampler import AddedCenters
+from kvariates.seeding.sampler import Potential
 from kvariates.seeding.seedings import POTENTIAL
 
 
@@ -68,7 +68,7 @@ class DivergenceAssigner:
             self._sums[j] = sum_rows(self._X[own], None if self._weight is None else weight)
 
 
-class DivergencePotential(AddedCenters):
+class DivergencePotential(Potential):
     """Room for k centres. Each of them costs a pass: bounds of Euclidean distances do not hold.
 
     Centres are in the user's coordinates; divergences are measured on prepared rows.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from kvariates.data.assigners import DataAssigner, FarRows, Labelled
+from kvariates.data.assigners import ExactAssigner, FarRows, Labelled
 from kvariates.data.cluster_sums import ExactStatistics, SumScale
 from kvariates.data.exact_sums import to_float
 from kvariates.data.rows import F64
@@ -82,7 +82,7 @@ class SummedPeersData(PeersData):
 
         return of_those_left(lambda: self.ask(call("spread", read)))
 
-    def assigner(self, k: int, scan: Any = "auto") -> DataAssigner:
+    def assigner(self, k: int, scan: Any = "auto") -> ExactAssigner:
         return GroupAssigner(self)
 
     def ask(self, asked: Call[T]) -> T:
@@ -166,9 +166,6 @@ class GroupAssigner:
     @property
     def scale(self) -> SumScale:
         return self._data.scale
-
-    def set_scale(self, scale: SumScale) -> None:
-        """Do nothing: the scale is that of the peers."""
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
         """Assign the rows of all peers of the group. Peers join if a group must be made anew."""

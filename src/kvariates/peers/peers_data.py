@@ -25,7 +25,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from kvariates import guarantees
-from kvariates.data.assigners import DataAssigner, FarRows, Labelled
+from kvariates.data.assigners import ExactAssigner, FarRows, Labelled
 from kvariates.data.cluster_sums import ExactStatistics, SumScale
 from kvariates.data.exact_sums import exponent_of, to_float
 from kvariates.data.host_data import PASSES, PEERS, ROUNDS, Offers
@@ -46,7 +46,7 @@ from kvariates.peers.coordinator import (
 from kvariates.peers.questions import Answer
 from kvariates.peers.remote_shards import PeersCosts, RemoteAssigner, RemoteRows
 from kvariates.peers.transport import Transcript
-from kvariates.seeding.sampler import AddedCenters, sample_step
+from kvariates.seeding.sampler import Potential, sample_step
 from kvariates.seeding.seedings import SEEDINGS
 
 S = TypeVar("S", bound=AtPeer)
@@ -128,7 +128,7 @@ class PeersData:
     def subset(self, indices: I64) -> Rows:
         return Rows.of(self.take(indices).astype(self.dtype))
 
-    def assigner(self, k: int, scan: Any = "auto") -> DataAssigner:
+    def assigner(self, k: int, scan: Any = "auto") -> ExactAssigner:
         return PeersAssigner(self)
 
     def costs(self) -> PeersCosts:
@@ -163,12 +163,9 @@ class PeersAssigner:
     def _add_peers(self, peers: list[str]) -> None:
         known, limits = self._coordinator.descriptions, self._coordinator.limits
         self._remote += [RemoteAssigner(p, known[p].scale, limits(p)) for p in peers]
-        self.set_scale(reduce(SumScale.joined, (shard.scale for shard in self._remote)))
-
-    def set_scale(self, scale: SumScale) -> None:
-        self.scale = scale
+        self.scale = reduce(SumScale.joined, (shard.scale for shard in self._remote))
         for shard in self._remote:
-            shard.scale = scale
+            shard.scale = self.scale
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
         """Assign the rows of all peers that take part now, also those that have joined."""
@@ -255,7 +252,7 @@ def guarantee_of(init: object, k: int, result: PeersResult) -> Guarantee | str:
 # -- Dk-means++ ------------------------------------------------------------------------------------
 
 
-class PeersPotential(AddedCenters):
+class PeersPotential(Potential):
     """The potential of every peer: a draw is the number of a peer, not of a row.
 
     A peer that fails is dropped, and its potential leaves the total. A peer that joins is asked

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.data.assigners import DataAssigner
-from kvariates.data.block_data import PartedData
+from kvariates.data.assigners import InMemoryAssigner
+from kvariates.data.block_data import BlockAssigner, PartedData
 from kvariates.data.cluster_sums import SumsByLabel, SumScale
 from kvariates.data.exact_sums import exact_total, to_float
 from kvariates.data.row_costs import RowCosts
@@ -46,7 +46,7 @@ class PeerState:
     position: int = 0  # questions so far that keep something
     costs: RowCosts | None = None
     by_weight: RowCosts | None = None
-    assigner: DataAssigner | None = None
+    assigner: InMemoryAssigner | BlockAssigner | None = None
     assigner_for: tuple[int, SumScale] | None = None  # the number of centres, and the scale
 
     def seeding_costs(self) -> RowCosts:
@@ -248,7 +248,7 @@ def _far_rows(state: PeerState, count: int, least: float) -> Answer:
     return {name: values[kept] for name, values in fields.items()}
 
 
-def _assigned(state: PeerState) -> DataAssigner:
+def _assigned(state: PeerState) -> InMemoryAssigner | BlockAssigner:
     if state.assigner is None:
         raise ValueError("nothing was assigned yet; ask 'assign' first")
     return state.assigner

@@ -29,7 +29,7 @@ from kvariates.peers.transport import Failure, Reply, Transcript, Transport
 from kvariates.peers.vertical_party import TOKEN, VerticalParty
 from kvariates.refining.lloyd import LloydResult, StopRule, lloyd
 from kvariates.seeding.medoid_seedings import PointIndex
-from kvariates.seeding.sampler import AddedCenters
+from kvariates.seeding.sampler import Potential
 from kvariates.seeding.seedings import POTENTIAL
 
 SAME_ROWS = "all parties must hold the same rows in the same order."
@@ -263,7 +263,7 @@ def _wrong(question: str, answer: Any, parties: int) -> str | None:
 # -- the parts of the fit --------------------------------------------------------------------------
 
 
-class MaskedPotential(AddedCenters):
+class MaskedPotential(Potential):
     """The potential of rows that are known by the sums of the parties' distances only.
 
     Centres are numbers of rows. Costs are exact integers, and so are the draws.
@@ -301,9 +301,6 @@ class MaskedPotential(AddedCenters):
         if total == 0:
             return share_of(self._session.rows, rng.random())
         return row_at(self._costs, share_of(total, rng.random()))
-
-    def flush(self) -> None:
-        """`add` puts off no work."""
 
     def _distances(self, rows: I64) -> Iterator[tuple[slice, I64]]:
         self._session.ask("start", rows=rows)

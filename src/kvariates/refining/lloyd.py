@@ -16,7 +16,6 @@ import numpy as np
 
 from kvariates.data.assigners import (
     Assigner,
-    DataAssigner,
     ExactAssigner,
     Scan,
     fill_empty_clusters,
@@ -176,6 +175,8 @@ def evaluated(data: Data, centers: Floats, n_iter: int, converged: bool) -> Lloy
     return _labelled(data.assigner(len(centers), "lloyd"), rounded, n_iter, converged)
 
 
-def _labelled(assigner: DataAssigner, rounded: Floats, n_iter: int, converged: bool) -> LloydResult:
+def _labelled(
+    assigner: ExactAssigner, rounded: Floats, n_iter: int, converged: bool
+) -> LloydResult:
     found = assigner.labelled(rounded.astype(np.float64, copy=False))
     return LloydResult(rounded, found.labels, found.inertia, n_iter, converged, found.counts)

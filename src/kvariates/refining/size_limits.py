@@ -79,27 +79,13 @@ def check_units(error: float, weight: F64, limits: SizeLimits) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Supply:
-    """Weights as whole numbers of units. Rows of no weight have no part in it.
+    """Weights as whole numbers of units. Rows of no weight have no part in it."""
 
-    Attributes
-    ----------
-    index : ndarray of int64 or None
-        The rows of positive weight; None: all.
-    each : ndarray of int64 or None
-        The units of these rows; None: one each.
-    unit : float
-        The weight of a unit.
-    units : int
-        All together.
-    limits : UnitLimits
-        Of a cluster.
-    """
-
-    index: I64 | None
-    each: I64 | None
-    unit: float
-    units: int
-    limits: UnitLimits
+    index: I64 | None  # the rows of positive weight; None: all
+    each: I64 | None  # the units of these rows; None: one each
+    unit: float  # the weight of a unit
+    units: int  # all together
+    limits: UnitLimits  # of a cluster
 
     @classmethod
     def of(cls, rows: int, weight: F64 | None, limits: SizeLimits) -> Supply:
@@ -156,11 +142,7 @@ class LimitedScan:
     """Assigns rows within size limits, for `InMemoryAssigner`. Prices are kept between calls.
 
     It never raises the cost: labels change only if that lowers the cost at the given centres.
-
-    Attributes
-    ----------
-    gap : float
-        The labels cost at most so much more than the best assignment to the last centres.
+    `gap`: the labels cost at most so much more than the best assignment to the last centres.
     """
 
     def __init__(self, rows: Rows, weight: F64 | None, limits: SizeLimits) -> None:

@@ -20,10 +20,10 @@ from numpy.random import Generator
 from kvariates.data.rows import F64, Rows, squared_norms
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import AddedCenters, Density, Potential
+from kvariates.seeding.sampler import Density, Potential
 
 
-class RowDensity(Density[Rows, F64], Protocol):
+class RowDensity(Density, Protocol):
     """A density whose moments are known."""
 
     def mean(self, rows: Rows, weight: F64 | None) -> F64:
@@ -159,7 +159,7 @@ def _group_means(group: I64, values: F64, weight: F64 | None) -> F64:
 
 
 class Probe(Protocol):
-    def potential(self, rows: Rows, weight: F64 | None, k: int) -> Potential[Rows, F64]:
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> Potential:
         """The potential that rows are drawn from, with room for k centres."""
 
 
@@ -248,7 +248,7 @@ class ProbedRows:
     probes: Rows
 
 
-class StepPotential(AddedCenters):
+class StepPotential(Potential):
     """A potential that every step measures anew, at probes of its own."""
 
     def __init__(

@@ -18,7 +18,7 @@ from kvariates.data.host_data import Data, HostData
 from kvariates.data.row_costs import Costs, RowCosts, choose_unit, stay_limit
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
-from kvariates.seeding.sampler import AddedCenters
+from kvariates.seeding.sampler import Potential
 
 PROPOSALS = 16  # tried before all pending centres are taken in
 FINE_BITS = 48  # of the total of the costs
@@ -26,7 +26,7 @@ FLAT = 32  # features up to which a quantized copy of the rows does not pay
 FEW = 16  # pending centres that never force a pass, and passes too few for a filter to pay
 
 
-class EuclideanPotential(AddedCenters):
+class EuclideanPotential(Potential):
     """Room for k centres. With skip=False no row is left out by bounds: no draw changes.
 
     `rows`: `Rows`, or `Data` with its `costs` if they are not in memory.

@@ -15,11 +15,11 @@ from kvariates.data.hst_tree import hst_seed
 from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.rows import F64, TwoNearest
 from kvariates.numerics.draws import draw_proportional
-from kvariates.seeding.sampler import AddedCenters, sample
+from kvariates.seeding.sampler import Potential, sample
 from kvariates.tables import Entry, Table
 
 
-class MedoidPotential(AddedCenters):
+class MedoidPotential(Potential):
     """Weight * distance to the nearest centre so far.
 
     While some points of positive weight are infinitely far from all centres, only these are drawn,
@@ -62,9 +62,6 @@ class MedoidPotential(AddedCenters):
         best = int(np.argmax(left <= left.min() * (1 + 1e-12)))
         self.add(candidates[best : best + 1])
         return best
-
-    def flush(self) -> None:
-        """`add` puts off no work."""
 
     def _cost(self) -> F64:
         """The distance of every point to its nearest centre; 0 for points without weight."""

@@ -12,82 +12,70 @@ else of the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Sized
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.numerics.draws import F64, I64
 
-# Several centres in one array: coordinates (k, d), or the indices (k,) of points of a metric space.
-Centers = TypeVar("Centers", bound=Sized)
-Drawn_co = TypeVar("Drawn_co", covariant=True)
-Points_co = TypeVar("Points_co", covariant=True)
-Points_contra = TypeVar("Points_contra", contravariant=True)
 
+class Potential(ABC):
+    """The cost of every row with the centres added so far; draws rows by weight * cost.
 
-class Potential(Protocol[Points_co, Centers]):
-    """The cost of every row with the centres added so far; draws rows by weight * cost."""
+    Centres are one array: coordinates (k, d), or the indices (k,) of points of a metric space.
+    `room`: an array for all of them. `points`: what drawn indices refer to. `weight`: of each of
+    them; None if all are one.
+    """
 
-    @property
-    def points(self) -> Points_co:
-        """What drawn indices refer to."""
-
-    @property
-    def weight(self) -> F64 | None:
-        """The weight of each of `points`; None if all are one."""
-
-    @property
-    def centers(self) -> Centers:
-        """The centres added so far."""
-
-    def add(self, centers: Centers) -> None:
-        """Add all of these centres. The work may be put off until `flush`."""
-
-    def add_best(self, candidates: Centers) -> int:
-        """Add the candidate that lowers the total most; return its index."""
-
-    def total(self) -> float:
-        """Sum of weight * cost; of the weights if there is no centre yet."""
-
-    def draw(self, rng: np.random.Generator) -> int:
-        """Draw an index in proportion to weight * cost; by weight alone if all costs are zero."""
-
-    def flush(self) -> None:
-        """Do the work that `add` has put off."""
-
-
-class Density(Protocol[Points_contra, Drawn_co]):
-    """How a picked point becomes a centre."""
-
-    def sample(
-        self, points: Points_contra, picked: I64, weight: F64 | None, rng: np.random.Generator
-    ) -> Drawn_co:
-        """Draw one centre for each picked index."""
-
-
-class AddedCenters:
-    """The part of a potential that keeps its centres, in an array with room for all of them."""
+    points: Any
+    weight: F64 | None
 
     def __init__(self, room: NDArray[Any]) -> None:
         self._centers, self._known = room, 0
 
     @property
     def centers(self) -> NDArray[Any]:
+        """The centres added so far."""
         return self._centers[: self._known]
 
     def add(self, centers: NDArray[Any]) -> None:
+        """Add all of these centres. The work may be put off until `flush`."""
         self._centers[self._known : self._known + len(centers)] = centers
         self._known += len(centers)
 
+    @abstractmethod
+    def add_best(self, candidates: NDArray[Any]) -> int:
+        """Add the candidate that lowers the total most; return its index."""
+
+    @abstractmethod
+    def total(self) -> float:
+        """Sum of weight * cost; of the weights if there is no centre yet."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> int:
+        """Draw an index in proportion to weight * cost; by weight alone if all costs are zero."""
+
+    def flush(self) -> None:  # noqa: B027
+        """Do the work that `add` has put off."""
+
+
+class Density(Protocol):
+    """How a picked point becomes a centre."""
+
+    def sample(
+        self, points: Any, picked: I64, weight: F64 | None, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Draw one centre for each picked index."""
+
 
 @dataclass(frozen=True)
-class Seeds(Generic[Centers]):
+class Seeds:
     """`indices`: the points the centres were picked by."""
 
-    centers: Centers
+    centers: NDArray[Any]
     indices: I64
 
 
@@ -110,24 +98,15 @@ def greedy_trials(k: int) -> int:
 
 
 def sample(
-    potential: Potential[Points_co, Centers],
-    density: Density[Points_co, Centers],
-    k: int,
-    rng: np.random.Generator,
-    *,
-    trials: int = 1,
-) -> Seeds[Centers]:
+    potential: Potential, density: Density, k: int, rng: np.random.Generator, *, trials: int = 1
+) -> Seeds:
     """Draw k centres, one `sample_step` each."""
     picked = [sample_step(potential, density, rng, trials=trials) for _ in range(k)]
     return Seeds(potential.centers, np.array(picked, dtype=np.int64))
 
 
 def sample_step(
-    potential: Potential[Points_co, Centers],
-    density: Density[Points_co, Centers],
-    rng: np.random.Generator,
-    *,
-    trials: int = 1,
+    potential: Potential, density: Density, rng: np.random.Generator, *, trials: int = 1
 ) -> int:
     """Draw one more centre, add it to the potential and return the index it was picked by.
 
@@ -139,7 +118,7 @@ def sample_step(
         potential.flush()
     picked = np.array([potential.draw(rng) for _ in range(size)], dtype=np.int64)
     candidates = density.sample(potential.points, picked, potential.weight, rng)
-    check_drawn(density, candidates, (size, *np.asarray(potential.centers).shape[1:]))
+    check_drawn(density, candidates, (size, *potential.centers.shape[1:]))
     if size > 1:
         return int(picked[potential.add_best(candidates)])
     potential.add(candidates)

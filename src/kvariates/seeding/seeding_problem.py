@@ -16,7 +16,7 @@ from kvariates.seeding.euclidean_potential import euclidean_potential
 from kvariates.seeding.sampler import Density, Potential, Seeds, sample
 
 DIRAC = Dirac()
-MakePotential = Callable[[Any, int], Potential[Any, F64]]  # from data, and room for centres
+MakePotential = Callable[[Any, int], Potential]  # from data, and room for centres
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SeedingProblem:
     data: Any  # `Data`; HostData where a seeding needs "host rows"
     k: int
     make_potential: MakePotential = euclidean_potential
-    density: Density[Rows, F64] = DIRAC
+    density: Density = DIRAC
     lloyd: Any = None
     pointwise: bool = True
     order: I64 | None = None
@@ -62,7 +62,7 @@ class SeedingProblem:
         return indices if self.order is None else self.order[indices]
 
 
-def sample_rows(problem: SeedingProblem, *, trials: int = 1) -> Seeds[F64]:
+def sample_rows(problem: SeedingProblem, *, trials: int = 1) -> Seeds:
     """Run the sampler on rows in canonical order. trials > 1: greedy seeding."""
     p = problem.canonical()
     seeds = sample(p.make_potential(p.data, p.k), p.density, p.k, p.rng, trials=trials)

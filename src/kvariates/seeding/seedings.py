@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ OVERSAMPLING = 1.0
 
 def kmeans_parallel(
     problem: SeedingProblem, *, rounds: int = N_ROUNDS, oversampling: float = OVERSAMPLING
-) -> Seeds[F64]:
+) -> Seeds:
     """Seed k centres. Pre: 0 <= rounds, 0 < oversampling.
 
     What the rounds leave short of k different candidates is drawn by D^2, one by one.
@@ -249,13 +248,6 @@ def _global(p: SeedingProblem) -> F64:
     return best.centers.astype(np.float64)
 
 
-def _by_peers(p: SeedingProblem) -> F64:
-    """Dk-means++ (Nock et al. 2016, Algorithm 1)."""
-    peers: Any = p.data
-    centers: F64 = peers.drawn_by_peers(p.k, p.rng)
-    return centers
-
-
 POTENTIAL = frozenset({"potential"})
 DISTANCES = POTENTIAL | {"squared distances"}
 
@@ -314,7 +306,7 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             lost="rows that are drawn uniformly can miss a far cluster, so no bound holds.",
         ),
         "dk-means++": Entry(
-            _by_peers,
+            lambda p: p.data.drawn_by_peers(p.k, p.rng),  # Nock et al. 2016, Algorithm 1
             "Draws a peer by its potential, and a row of this peer uniformly. Peers show k rows "
             "in all, and their potentials.",
             DISTANCES | PEERS,

@@ -290,9 +290,7 @@ class OnlineRule:
         return OnlineState(centers, sums, weights, moved=True)
 
 
-def next_center(
-    centers: F64, batch: Rows, weight: F64 | None, rng: np.random.Generator
-) -> Seeds[F64]:
+def next_center(centers: F64, batch: Rows, weight: F64 | None, rng: np.random.Generator) -> Seeds:
     """The centres and one more, drawn from a batch; `indices` has the row of the batch it is."""
 
     def potential(data: Any, k: int) -> EuclideanPotential:
