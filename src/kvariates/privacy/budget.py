@@ -133,7 +133,7 @@ class Budget:
         self._adjacency: Adjacency = adjacency
         self._accountant: Accounting = accountant
         self._lines: list[Spending] = []
-        self._total = _Totals(Fraction(), Fraction(), Fraction())
+        self._total = _Totals()
         self._open = True
         self._lock = threading.Lock()
         _budgets.add(self)
@@ -308,9 +308,9 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Totals(NamedTuple):
-    epsilon: Fraction
-    delta: Fraction
-    rho: Fraction
+    epsilon: Fraction = Fraction()
+    delta: Fraction = Fraction()
+    rho: Fraction = Fraction()
 
     def plus(self, line: Spending) -> _Totals:
         return _Totals(

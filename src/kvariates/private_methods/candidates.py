@@ -31,7 +31,7 @@ from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.candidate_trials import CandidateChoices, Projection, Trials
 from kvariates.private_methods.domain import Domain, solve, spread_out
-from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts
+from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, mean_costs
 from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean
 from kvariates.private_methods.noisy_tree import ResidualRadii, step_costs
 from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
@@ -163,11 +163,9 @@ def _spreads(found: CandidatePoints, centers: F64) -> F64:
     rows, centers = Rows.of(np.ascontiguousarray(found.points)), np.ascontiguousarray(centers)
     labels = rows.nearest(centers)
     squared = rows.costs(centers, labels) + p * found.sides**2 / 12
-    k, weights = len(centers), found.weights
+    weights = found.weights
     whole = float(weights @ squared / weights.sum()) if weights.any() else 1.0
-    mass = np.bincount(labels, weights, minlength=k)
-    sums = np.bincount(labels, weights * squared, minlength=k)
-    mean = np.where(mass > 0, sums / np.maximum(mass, 1e-300), whole)
+    mean = mean_costs(labels, squared, weights, len(centers), whole)
     return np.asarray(np.sqrt(np.clip(mean, 1e-3 * whole, 1.0)))
 
 

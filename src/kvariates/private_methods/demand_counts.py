@@ -91,14 +91,17 @@ def _n_leaves(tree: HstTree, kept: NDArray[np.bool_]) -> int:
 def _pruned(tree: HstTree, kept: NDArray[np.bool_]) -> HstTree:
     """The tree of the kept nodes; the parent of a kept node is kept. Leaves hold what was below."""
     number = np.cumsum(kept) - 1
-    above = np.where(kept, np.arange(tree.nodes), tree.parent)
-    while not kept[above].all():
-        above = above[above]
-    parent = tree.parent[kept]
+    parent, leaf = tree.parent[kept], number[_climbed(tree, kept)]
     parent[1:] = number[parent[1:]]
-    return HstTree(
-        parent, tree.height[kept], tree.center[kept], number[above[tree.leaf]], tree.unit
-    )
+    return HstTree(parent, tree.height[kept], tree.center[kept], leaf, tree.unit)
+
+
+def _climbed(tree: HstTree, ends: NDArray[np.bool_]) -> Ints:
+    """The first node above the leaf of each point, or the leaf, that is an end; else the root."""
+    at = tree.leaf
+    while not (there := ends[at] | (at == 0)).all():
+        at = np.where(there, at, tree.parent[at])
+    return at
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +145,7 @@ def _cells(tree: HstTree, nodes: Ints) -> Ints:
     """The index among `nodes` of the node that each point is in; -1 if it is in none."""
     index = np.full(tree.nodes, -1, dtype=np.int64)
     index[nodes] = np.arange(len(nodes))
-    unknown, above = index < 0, tree.parent.copy()
-    above[0] = 0
-    at = np.where(unknown, above, np.arange(tree.nodes))
-    while True:
-        further = np.where(index[at] < 0, above[at], at)
-        if (further == at).all():
-            return index[at][tree.leaf]
-        at = further
+    return index[_climbed(tree, index >= 0)]
 
 
 # proof: demand_cells.md
@@ -189,7 +185,8 @@ class DemandCells(PrivateMethod[DemandTask]):
         notes = about_total(counted.noisy.value, counted.noisy.charge.deviation, "first cells")
         estimate = counted.estimate(public)
         for cost in others:
-            number = self.second or self._most(total, cost.deviation(task.adjacency))
+            enough = total / (PER_CELL * cost.deviation(task.adjacency))
+            number = self.second or int(np.clip(enough, FEWEST, MOST))
             counted = _count(task, estimate, number, "round 2", cost, accountant)
             estimate = counted.estimate(estimate)
         restarts = RESTARTS if task.space.quick_swaps else 0
@@ -197,11 +194,6 @@ class DemandCells(PrivateMethod[DemandTask]):
         nearest = task.space.two_nearest(medoids).labels
         counts = counted.counts(np.maximum(nearest, 0), estimate, task.k)
         return PrivateResult(medoids, accountant.charges, counts, notes)
-
-    @staticmethod
-    def _most(total: float, deviation: float) -> int:
-        """As many cells as a noisy total is enough for."""
-        return int(np.clip(total / (PER_CELL * deviation), FEWEST, MOST))
 
 
 @dataclass(frozen=True, eq=False)

@@ -183,9 +183,11 @@ class PassedCells:
         noise = self.deviation * np.sqrt(np.maximum(np.bincount(nearest, minlength=k), 1))
         return np.asarray(above < deviations * noise)
 
-    def take(self, which: Mask) -> PassedCells:
-        """Some of the cells."""
-        return PassedCells(self.points[which], self.weights[which], self.threshold, self.deviation)
+
+def mean_costs(labels: NDArray[np.int32], costs: F64, weights: F64, k: int, other: float) -> F64:
+    """The weighted mean of the costs of each label; `other` without weight."""
+    mass, sums = (np.bincount(labels, of, minlength=k) for of in (weights, weights * costs))
+    return np.where(mass > 0, sums / np.maximum(mass, 1e-300), other)
 
 
 # --- error bars ------------------------------------------------------------------------------

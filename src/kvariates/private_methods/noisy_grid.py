@@ -12,7 +12,7 @@ the cells of a centre may have passed by noise alone, they are left out, and k-m
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -100,7 +100,9 @@ class GridMethod(PrivateMethod[PrivateTask]):
         accountant = Accountant()
         count = row_count(task, COUNT_SHARE, accountant)
         (cost,) = count.costs
-        grid = make_grid(task.domain, count.n * _epsilon(cost) / self.rows_a_cell)
+        # The epsilon of Laplace noise with the variance that the cost allows.
+        epsilon = cost.value if cost.pure else 2 * math.sqrt(cost.value)
+        grid = make_grid(task.domain, count.n * epsilon / self.rows_a_cell)
         label = f"rows of {grid.number} cells"
         threshold = _threshold(task, grid, cost)
         query = task.rows.map(grid.histogram).map(
@@ -137,7 +139,7 @@ def clear_centers(
         kept = ~cells.faint(nearest, task.k, PASSED)[nearest]
         if kept.all() or kept.sum() < task.k:
             return CountedCenters(centers, cells.counts(centers))
-        cells = cells.take(kept)
+        cells = replace(cells, points=cells.points[kept], weights=cells.weights[kept])
 
 
 def make_grid(domain: Domain, worth: float) -> Grid:
@@ -149,11 +151,6 @@ def make_grid(domain: Domain, worth: float) -> Grid:
         halved = np.argsort(-domain.half, kind="stable")[: math.floor(math.log2(number))]
         cuts[halved] = 2
     return Grid(domain, cuts)
-
-
-def _epsilon(cost: Cost) -> float:
-    """The epsilon of Laplace noise with the variance that the cost allows."""
-    return cost.value if cost.pure else 2 * math.sqrt(cost.value)
 
 
 def _threshold(task: PrivateTask, grid: Grid, cost: Cost) -> float:

@@ -122,7 +122,7 @@ class Floored(PrivateMethod[PrivateTask]):
         """The first row is drawn uniformly, the others by distance."""
         most = self._floor + UNIT
         others = (max(m, 1) - 1) * self._floor
-        return _shares(Fraction(1, max(m, 1)), Fraction(most, most + others), k)
+        return Share(Fraction(1, max(m, 1)), 1), Share(Fraction(most, most + others), k - 1)
 
     @property
     def _floor(self) -> int:
@@ -184,7 +184,7 @@ class Conditional(PrivateMethod[PrivateTask]):
         """At least 1 / delta_w rows; and some of them cost at most twice what any centres do."""
         first = Fraction(self.delta_w or 0.0)  # given: see `traits`
         later = 2 * first * ROUNDING
-        return _shares(first / (1 + first), later / (1 + later), k)
+        return Share(first / (1 + first), 1), Share(later / (1 + later), k - 1)
 
 
 class Resized(NamedTuple):
@@ -208,10 +208,6 @@ def _pure_cost(task: PrivateTask) -> Cost:
     return (
         task.part if task.part is not None and task.part.pure else Cost(epsilon=task.loss.epsilon)
     )
-
-
-def _shares(first: Fraction, later: Fraction, k: int) -> tuple[Share, ...]:
-    return Share(first, 1), Share(later, k - 1)
 
 
 def _noise(task: PrivateTask, shares: tuple[Share, ...], epsilon: float) -> NoisyRows:

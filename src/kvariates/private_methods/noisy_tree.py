@@ -36,7 +36,7 @@ from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant, shrink
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import solve
-from kvariates.private_methods.noisy_centers import CenterErrors, PassedCells
+from kvariates.private_methods.noisy_centers import CenterErrors, PassedCells, mean_costs
 from kvariates.private_methods.noisy_lloyd import (
     NoisyAssigner,
     ShrunkenMean,
@@ -295,10 +295,8 @@ class TreeMethod(PrivateMethod[PrivateTask]):
         summary = _summarize(task, location, axes, (levels, leaves), accountant)
         points = task.domain.clip(axes.lift(summary.points, location.mean))
         centers = solve(task.domain, points, summary.weights, task.k, rng)
-        counts = PassedCells(points, summary.weights, summary.threshold, summary.error).counts(
-            centers
-        )
-        errors = OF_LEAVES
+        leaves_of = PassedCells(points, summary.weights, summary.threshold, summary.error)
+        counts, errors = leaves_of.counts(centers), OF_LEAVES
         if steps:
             radii = _radii(task, summary, points, centers, location.spread, axes.rest)
             costs = step_costs(last, steps, task.domain.d)
@@ -399,10 +397,9 @@ def _radii(
         return ResidualRadii(task, np.zeros(k), np.full(k, math.sqrt(spread)))
     rows = Rows.of(np.ascontiguousarray(points))
     labels = rows.nearest(centers)
-    squared = found.weights * (rows.costs(centers, labels) + found.spreads + rest)
-    counts = np.bincount(labels, found.weights, minlength=k).astype(np.float64)
-    sums = np.bincount(labels, squared, minlength=k)
-    mean = np.where(counts > 0, sums / np.maximum(counts, 1e-300), spread)
+    costs, weights = rows.costs(centers, labels) + found.spreads + rest, found.weights
+    mean = mean_costs(labels, costs, weights, k, spread)
+    counts = np.bincount(labels, weights, minlength=k).astype(np.float64)
     return ResidualRadii(task, counts, np.sqrt(np.maximum(mean, 1e-3 * spread)))
 
 
