@@ -120,7 +120,7 @@ private_methods.private_swaps: DemandLocalSearch draw_swaps private_search Priva
     public_candidates
 private_methods.recovery: Recovery
 private_methods.sample_aggregate: Gupt SampleAggregate
-private_methods.task: DemandTask PrivateMethod PrivateResult PrivateTask row_count RowCount
+private_methods.task: DemandTask PrivateMethod PrivateResult PrivateTask RowCount
     run_method Traits
 ray.kmeans: RayActors=_Actors
 refining.lloyd: lloyd LloydResult MeanUpdate refine RefineProblem StopRule

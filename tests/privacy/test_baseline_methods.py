@@ -17,7 +17,6 @@ from api import (
     NoisyForgy,
     PrivateTask,
     SampleAggregate,
-    row_count,
 )
 from api import noisy_grid_module as noisy_grid
 from api import sample_aggregate_module as sample_aggregate
@@ -170,7 +169,7 @@ def test_one_block_moves_the_scores_of_a_median_by_one_up_or_down(adjacency):
 @both_adjacencies
 def test_the_number_of_rows_is_public_or_released(adjacency):
     task, accountant = task_of(blobs(), adjacency=adjacency, loss=(1.0, 0.0)), Accountant()
-    count = row_count(task, 0.25, accountant, [1.0, 2.0])
+    count = task.row_count(0.25, accountant, [1.0, 2.0])
     left = 1.0 - sum(charge.cost for charge in accountant.charges)
     assert sum(cost.value for cost in count.costs) == pytest.approx(left, rel=1e-12)
     if adjacency == "replace-one":

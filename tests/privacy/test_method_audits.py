@@ -16,13 +16,12 @@ from api import (
     BudgetError,
     Floored,
     Ledger,
+    PrivateTask,
     RowCount,
     SampleAggregate,
     WithLaplace,
     audit,
-    row_count,
 )
-from api import sample_aggregate_module as sample_aggregate
 from privacy.broken_methods import MISTAKES, SLOWLY_CAUGHT
 from privacy.exact_noise import ADJACENCIES, repeatable
 from privacy.method_cases import (
@@ -130,8 +129,10 @@ def test_seeded_noise_is_caught(method):
 def test_the_ledger_refuses_swapped_budgets(monkeypatch):
     """The cost of the count and that of a coordinate are swapped, which is d k times too much."""
 
+    true = PrivateTask.row_count
+
     def swapped(task, share, accountant, shares):
-        right = row_count(task, share, accountant, shares)
+        right = true(task, share, accountant, shares)
         count = task.cost.split([share, 1.0 - share])[0]
         assert count.value > right.costs[0].value
         return RowCount(right.n, [count] * len(shares))
@@ -139,6 +140,6 @@ def test_the_ledger_refuses_swapped_budgets(monkeypatch):
     case = Case(SampleAggregate(), "add-remove", LOSSES["pure"], Scene("lone", 9, 5, 8))
     charges = case(case.neighbours.first).result.charges
     assert math.isclose(Ledger("add-remove", charges, case.loss).total().epsilon, 1.0)
-    monkeypatch.setattr(sample_aggregate, "row_count", swapped)
+    monkeypatch.setattr(PrivateTask, "row_count", swapped)
     with pytest.raises(BudgetError, match="more than the claim"):
         Ledger("add-remove", case(case.neighbours.first).result.charges, case.loss)

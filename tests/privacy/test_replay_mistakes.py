@@ -95,9 +95,9 @@ MISTAKES = {
         TREE, WIDE, "public values depend on the rows", delta=1e-6,
     ),
     "the noisy number of rows is paid for and the exact one used": Mistake(
-        task.row_count,
+        task.Task.row_count,
         "accountant.release(query, first).value",
-        "[accountant.release(query, first), len(task.rows._Secret__value)][1]",
+        "[accountant.release(query, first), len(self.rows._Secret__value)][1]",
         METHODS["gupt"], at_threshold("gupt"), "public values depend on the rows", k=1,
     ),
     "a level has no charge": Mistake(

@@ -39,14 +39,7 @@ from kvariates.privacy.rounding import down
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.noisy_centers import passed_by_few
 from kvariates.private_methods.noisy_tree import coarse
-from kvariates.private_methods.task import (
-    PrivateMethod,
-    PrivateResult,
-    T,
-    check_count,
-    check_number,
-    row_count,
-)
+from kvariates.private_methods.task import PrivateMethod, PrivateResult, T
 from kvariates.summaries.candidate_tree import CandidatePoints, Shifted, candidate_tree
 
 SHARES = (1e-6, 1e6)  # limits of given shares of the budget
@@ -300,16 +293,16 @@ class CandidateChoices(PrivateMethod[T], Generic[T]):
     def __post_init__(self) -> None:
         name, values = type(self).__name__, vars(self)
         for field, least in self.least.items():
-            check_count(f"{name}: {field}", values[field], least)
+            self.check_count(f"{name}: {field}", values[field], least)
         for field in values:
             if field.endswith("_share"):
-                check_number(f"{name}: {field}", values[field], *SHARES)
+                self.check_number(f"{name}: {field}", values[field], *SHARES)
         if self.levels is not None and self.levels > MOST_GIVEN_LEVELS:
             raise ValueError(
                 f"{name}: levels must be at most {MOST_GIVEN_LEVELS}; got {self.levels!r}."
             )
         if self.threshold is not None:
-            check_number(f"{name}: threshold", self.threshold, 0.0, MOST_THRESHOLD)
+            self.check_number(f"{name}: threshold", self.threshold, 0.0, MOST_THRESHOLD)
         if not 0 < self.failure < 1:
             raise ValueError(f"{name}: failure must be in (0, 1); got {self.failure!r}.")
         if self.start not in (None, "counts", "uniform"):
@@ -321,7 +314,7 @@ class CandidateChoices(PrivateMethod[T], Generic[T]):
 
     def __call__(self, task: T) -> PrivateResult:
         accountant = Accountant()
-        count = row_count(task, COUNT_SHARE, accountant)
+        count = task.row_count(COUNT_SHARE, accountant)
         cost, filled = count.costs[0], self._filled(task, count.n, count.costs[0])
         plan, trials = filled._plan(task, count.n), filled.trials or 1
         choice = Fraction(self.choice_share)

@@ -36,7 +36,7 @@ from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean
 from kvariates.private_methods.noisy_tree import ResidualRadii, step_costs
 from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
 from kvariates.private_methods.recovery import Recovery
-from kvariates.private_methods.task import PrivateResult, PrivateTask, Traits, check_number
+from kvariates.private_methods.task import PrivateResult, PrivateTask, Traits
 from kvariates.refining.swaps import MedoidProblem
 from kvariates.summaries.candidate_tree import CandidatePoints
 
@@ -195,7 +195,7 @@ class Candidates(CandidateChoices[PrivateTask]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.max_value is not None:
-            check_number("Candidates: max_value", self.max_value, 0.0, math.inf)
+            self.check_number("Candidates: max_value", self.max_value, 0.0, math.inf)
         if self.recovery not in (known := ("auto", "dense", "threshold", "picks")):
             raise ValueError(
                 f"Candidates: recovery must be one of {', '.join(known)}; got {self.recovery!r}."

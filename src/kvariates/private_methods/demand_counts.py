@@ -38,14 +38,7 @@ from kvariates.private_methods.private_swaps import (
     private_search,
     public_candidates,
 )
-from kvariates.private_methods.task import (
-    DemandTask,
-    PrivateMethod,
-    PrivateResult,
-    Traits,
-    check_count,
-    check_number,
-)
+from kvariates.private_methods.task import DemandTask, PrivateMethod, PrivateResult, Traits
 from kvariates.refining.medoid_search import find_medoids, search_task
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 
@@ -171,9 +164,9 @@ class DemandCells(PrivateMethod[DemandTask]):
     second_share: float = 0.5
 
     def __post_init__(self) -> None:
-        check_count("first", self.first, least=1)
-        check_count("second", self.second, least=1)
-        check_number("second_share", self.second_share, 0.0, 1.0)
+        self.check_count("first", self.first, least=1)
+        self.check_count("second", self.second, least=1)
+        self.check_number("second_share", self.second_share, 0.0, 1.0)
 
     def __call__(self, task: DemandTask) -> PrivateResult:
         accountant, public = Accountant(), np.ones(task.space.n)
@@ -294,11 +287,11 @@ class DemandHst(PrivateMethod[DemandTask]):
     n_candidates: int | None = None
 
     def __post_init__(self) -> None:
-        check_count("levels", self.levels, least=1)
-        check_count("n_swaps", self.n_swaps, least=0)
-        check_count("n_candidates", self.n_candidates, least=1)
-        check_number("decay", self.decay, 1e-3, 1e3)
-        check_number("seed_share", self.seed_share, 0.0, 1.0)
+        self.check_count("levels", self.levels, least=1)
+        self.check_count("n_swaps", self.n_swaps, least=0)
+        self.check_count("n_candidates", self.n_candidates, least=1)
+        self.check_number("decay", self.decay, 1e-3, 1e3)
+        self.check_number("seed_share", self.seed_share, 0.0, 1.0)
 
     def __call__(self, task: DemandTask) -> PrivateResult:
         tree = grow(task.space, task.rng)

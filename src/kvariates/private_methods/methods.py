@@ -38,7 +38,6 @@ from kvariates.private_methods.task import (
     PrivateResult,
     PrivateTask,
     Traits,
-    row_count,
 )
 from kvariates.tables import Entry, Table
 
@@ -58,7 +57,7 @@ class AutoMethod(PrivateMethod[PrivateTask]):
         if not task.pure:
             return TreeMethod()(task)
         d, accountant = task.domain.d, Accountant()
-        count = row_count(task, COUNT_SHARE, accountant)
+        count = task.row_count(COUNT_SHARE, accountant)
         rest = task.with_part(count.costs[0])
         enough, otherwise = (ENOUGH_FEW, GridMethod()) if d <= FEW else (ENOUGH, Candidates())
         many = task.loss.epsilon * count.n >= enough * task.k * d

@@ -28,13 +28,7 @@ from kvariates.private_methods.noisy_centers import (
     PassedCells,
     passed_by_noise,
 )
-from kvariates.private_methods.task import (
-    PrivateMethod,
-    PrivateResult,
-    PrivateTask,
-    Traits,
-    row_count,
-)
+from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask, Traits
 
 ROWS_A_CELL = 10.0  # Su et al.'s constant
 COUNT_SHARE = 0.05  # of the budget, if the number of rows is secret
@@ -98,7 +92,7 @@ class GridMethod(PrivateMethod[PrivateTask]):
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
-        count = row_count(task, COUNT_SHARE, accountant)
+        count = task.row_count(COUNT_SHARE, accountant)
         (cost,) = count.costs
         # The epsilon of Laplace noise with the variance that the cost allows.
         epsilon = cost.value if cost.pure else 2 * math.sqrt(cost.value)

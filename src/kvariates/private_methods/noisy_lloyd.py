@@ -27,13 +27,7 @@ from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant, shrink
 from kvariates.private_methods.domain import spread_out
 from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, NoisyStep, is_clear
-from kvariates.private_methods.task import (
-    PrivateMethod,
-    PrivateResult,
-    PrivateTask,
-    Traits,
-    check_count,
-)
+from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask, Traits
 from kvariates.refining.lloyd import Step, Update, lloyd
 
 MAGNITUDE = 0.45  # length of a centre in radii of the domain (Su et al. 2016: 2 x 0.225)
@@ -178,7 +172,7 @@ class NoisyLloyd(PrivateMethod[PrivateTask]):
     steps: int = 5
 
     def __post_init__(self) -> None:
-        check_count("Lloyd: steps", self.steps, least=1, optional=False)
+        self.check_count("Lloyd: steps", self.steps, least=1, optional=False)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()

@@ -37,18 +37,8 @@ from kvariates.privacy.mechanisms import Accountant, shrink
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import solve
 from kvariates.private_methods.noisy_centers import CenterErrors, PassedCells, mean_costs
-from kvariates.private_methods.noisy_lloyd import (
-    NoisyAssigner,
-    ShrunkenMean,
-    StepCosts,
-)
-from kvariates.private_methods.task import (
-    PrivateMethod,
-    PrivateResult,
-    PrivateTask,
-    Traits,
-    check_count,
-)
+from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean, StepCosts
+from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask, Traits
 from kvariates.summaries import partition
 from kvariates.summaries.partition import FEW_AXES, Chosen, Moments, Summary
 
@@ -277,7 +267,7 @@ class TreeMethod(PrivateMethod[PrivateTask]):
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        check_count("Tree: steps", self.steps, least=0)
+        self.check_count("Tree: steps", self.steps, least=0)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         rng, accountant = np.random.default_rng(), Accountant()

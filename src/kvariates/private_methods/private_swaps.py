@@ -26,13 +26,7 @@ from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.task import (
-    DemandTask,
-    PrivateMethod,
-    PrivateResult,
-    Traits,
-    check_count,
-)
+from kvariates.private_methods.task import DemandTask, PrivateMethod, PrivateResult, Traits
 from kvariates.refining.swaps import (
     MedoidProblem,
     MedoidState,
@@ -195,8 +189,8 @@ class DemandLocalSearch(PrivateMethod[DemandTask]):
     n_candidates: int | None = None
 
     def __post_init__(self) -> None:
-        check_count("n_swaps", self.n_swaps, least=1)
-        check_count("n_candidates", self.n_candidates, least=1)
+        self.check_count("n_swaps", self.n_swaps, least=1)
+        self.check_count("n_candidates", self.n_candidates, least=1)
         if self.start not in MEDOID_SEEDINGS:
             raise ValueError(f"start must be one of {sorted(MEDOID_SEEDINGS)}; got {self.start!r}.")
 

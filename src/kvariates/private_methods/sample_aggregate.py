@@ -25,7 +25,7 @@ from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import kmeans
 from kvariates.private_methods.noisy_centers import CenterErrors
-from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask, row_count
+from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask
 
 COUNT_SHARE = 0.05  # of the budget, if the number of rows is secret
 INTERVALS = 256  # of an axis, for a median
@@ -46,7 +46,7 @@ class Gupt(PrivateMethod[PrivateTask]):
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
-        count = row_count(task, COUNT_SHARE, accountant)
+        count = task.row_count(COUNT_SHARE, accountant)
         blocks, lattice = _number_of_blocks(count.n, self.power), _lattice_of_results(task)
         total = block_results(task, blocks).map(
             lambda found: quantize(found.reshape(blocks, -1), lattice).sum(axis=0)
@@ -77,7 +77,7 @@ class SampleAggregate(PrivateMethod[PrivateTask]):
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
         half = np.tile(task.domain.half, task.k)
-        count = row_count(task, COUNT_SHARE, accountant, [1.0] * len(half))
+        count = task.row_count(COUNT_SHARE, accountant, [1.0] * len(half))
         blocks = _number_of_blocks(count.n, self.power)
         columns = block_results(task, blocks).map(lambda found: found.reshape(blocks, -1).T)
         medians = []

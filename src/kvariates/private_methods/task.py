@@ -48,6 +48,14 @@ from kvariates.private_methods.noisy_centers import (
 S = TypeVar("S", bound=NDArray[Any])
 
 
+@dataclass(frozen=True)
+class RowCount:
+    """A number of rows, at least 1, that may decide anything; and the rest of the budget."""
+
+    n: int
+    costs: list[Cost]
+
+
 class Task(ABC, Generic[S]):
     """The input of a private method; `rows` are secret: points, or entries of a demand.
 
@@ -91,6 +99,20 @@ class Task(ABC, Generic[S]):
         """The query of the number of rows."""
         adjacency, label = self.adjacency, self.count_label
         return self.rows.map(lambda rows: total_query(_number(rows), adjacency, label))
+
+    def row_count(
+        self, share: float, accountant: Accountant, shares: Sequence[float] = (1.0,)
+    ) -> RowCount:
+        """The number of rows. A noisy one, for `share` of the budget, if the exact one is secret.
+
+        The rest of the budget is split by `shares`.
+        """
+        if self.public_n is not None:
+            return RowCount(max(1, self.public_n), self.cost.split(shares))
+        whole = sum(shares)
+        first, *costs = self.cost.split([share, *((1.0 - share) * part / whole for part in shares)])
+        query = self.number_of_rows()
+        return RowCount(max(1, accountant.release(query, first).value), costs)
 
     def count_cells(
         self,
@@ -194,45 +216,6 @@ class DemandTask(Task[Ints]):
         return np.arange(self.k) if self.space.n == self.k else None
 
 
-@dataclass(frozen=True)
-class RowCount:
-    """A number of rows, at least 1, that may decide anything; and the rest of the budget."""
-
-    n: int
-    costs: list[Cost]
-
-
-def row_count(
-    task: Task[Any], share: float, accountant: Accountant, shares: Sequence[float] = (1.0,)
-) -> RowCount:
-    """The number of rows. A noisy one, for `share` of the budget, if the exact one is secret.
-
-    The rest of the budget is split by `shares`.
-    """
-    if task.public_n is not None:
-        return RowCount(max(1, task.public_n), task.cost.split(shares))
-    whole = sum(shares)
-    first, *costs = task.cost.split([share, *((1.0 - share) * part / whole for part in shares)])
-    query = task.number_of_rows()
-    return RowCount(max(1, accountant.release(query, first).value), costs)
-
-
-def check_count(name: str, value: Any, least: int, *, optional: bool = True) -> None:
-    """ValueError unless it is an integer, at least `least`, or None where that is allowed."""
-    if optional and value is None:
-        return
-    if not isinstance(value, Integral) or int(value) < least:
-        raise ValueError(f"{name} must be an integer >= {least}; got {value!r}.")
-
-
-def check_number(name: str, value: Any, low: float, high: float) -> None:
-    """ValueError unless it is a number between the two."""
-    if not isinstance(value, Real) or not low < float(value) < high:
-        raise ValueError(
-            f"{name} must be a number above {low:g} and below {high:g}; got {value!r}."
-        )
-
-
 T = TypeVar("T", bound=Task[Any])
 
 COUNTS_SHARE = 0.05  # of the budget, for counts of clusters, if a method releases none
@@ -313,6 +296,22 @@ class PrivateMethod(Generic[T]):
                 "give a smaller one, or None."
             )
 
+    @staticmethod
+    def check_count(name: str, value: Any, least: int, *, optional: bool = True) -> None:
+        """ValueError unless it is an integer, at least `least`, or None where that is allowed."""
+        if optional and value is None:
+            return
+        if not isinstance(value, Integral) or int(value) < least:
+            raise ValueError(f"{name} must be an integer >= {least}; got {value!r}.")
+
+    @staticmethod
+    def check_number(name: str, value: Any, low: float, high: float) -> None:
+        """ValueError unless it is a number between the two."""
+        if not isinstance(value, Real) or not low < float(value) < high:
+            raise ValueError(
+                f"{name} must be a number above {low:g} and below {high:g}; got {value!r}."
+            )
+
 
 @dataclass(frozen=True)
 class FunctionMethod(PrivateMethod[T]):
@@ -324,9 +323,7 @@ class FunctionMethod(PrivateMethod[T]):
         return self.function(task)
 
 
-def as_method(
-    method: PrivateMethod[T] | Callable[[T], PrivateResult],
-) -> PrivateMethod[T]:
+def as_method(method: PrivateMethod[T] | Callable[[T], PrivateResult]) -> PrivateMethod[T]:
     """A method; a plain function becomes one."""
     return method if isinstance(method, PrivateMethod) else FunctionMethod(method)
 
