@@ -10,7 +10,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from kvariates import KMeans, _native
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "kvariates"
@@ -185,3 +188,25 @@ def test_only_an_allowed_import_passes(tmp_path, allowed, file, line):
     path.parent.mkdir(parents=True)
     path.write_text(line + "\n", encoding="utf-8")
     assert len(complaints(tmp_path / "kvariates")) == (0 if allowed else 1)
+
+
+def test_few_frames_lie_between_a_fit_and_the_kernel(monkeypatch):
+    """From `KMeans.fit` to the kernels that assign rows, where a fit spends its time."""
+    depths = {}
+
+    def recorded(name, kernel):
+        def call(*args):
+            frame, depth = sys._getframe(1), 0
+            while frame is not None:
+                depth += Path(frame.f_code.co_filename).is_relative_to(PACKAGE)
+                frame = frame.f_back
+            depths[name] = max(depth, depths.get(name, 0))
+            return kernel(*args)
+
+        return call
+
+    for name in ("assign", "assign_hamerly"):
+        monkeypatch.setattr(_native, name, recorded(name, getattr(_native, name)))
+    KMeans(20, random_state=0).fit(np.random.default_rng(0).normal(size=(3000, 8)))
+    assert depths.keys() == {"assign", "assign_hamerly"}
+    assert max(depths.values()) <= 8

@@ -17,9 +17,8 @@ from sklearn.utils.validation import validate_data
 from kvariates.data.blocks import Block, SourceBlocks
 from kvariates.data.rows import F64, Floats, Numbers, check_sparse
 from kvariates.estimators import input_errors, validation
-from kvariates.estimators.callbacks import CallbackSupportMixin
 from kvariates.estimators.fit_record import FitRecord
-from kvariates.estimators.fitted_centers import FittedCenters
+from kvariates.estimators.fitted_centers import CentersOfRows
 from kvariates.estimators.names import KMeansMetric, MissingRows
 from kvariates.objectives.objective import objective_for
 from kvariates.progress import Progress, Report
@@ -120,7 +119,7 @@ def is_table(X: Any) -> bool:
     return hasattr(X, "shape") or hasattr(X, "__array__") or not isinstance(X, Iterable)
 
 
-class LearnsFromBatches(CallbackSupportMixin, FittedCenters):
+class LearnsFromBatches(CentersOfRows):
     """An estimator that takes in one batch of rows after the other."""
 
     metric: KMeansMetric

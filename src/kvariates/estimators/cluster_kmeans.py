@@ -13,11 +13,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kvariates.estimators import validation
@@ -121,16 +120,11 @@ default="k-means++"
     random_state: RandomState = None
     verbose: int = 0
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": validation.COUNT,
-        "init": [StrOptions(PEER_SEEDINGS.keys()), "array-like"],
-        "n_init": [StrOptions({"auto"}), *validation.COUNT],
-        "max_iter": validation.COUNT,
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "metric": [StrOptions(OBJECTIVES.keys())],
-        "random_state": ["random_state", np.random.Generator],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = validation.constraints(
+        "n_clusters max_iter tol metric random_state verbose",
+        init=[StrOptions(PEER_SEEDINGS.keys()), "array-like"],
+        n_init=[StrOptions({"auto"}), *validation.COUNT],
+    )
 
     # -- what an engine says -----------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kvariates.data.blocks import Block, SourceBlocks, assign_blocks
 from kvariates.data.rows import F64, Floats, Labels, Rows, check_sparse, joint_cost, total_cost
 from kvariates.estimators import input_errors, validation
+from kvariates.estimators.callbacks import CallbackSupportMixin
 from kvariates.estimators.fit_record import FitRecord, FittedHtml
 from kvariates.objectives.objective import Objective, SquaredEuclidean
 
@@ -140,6 +141,40 @@ class FittedCenters(
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class CentersOfRows(CallbackSupportMixin, FittedCenters):
+    """An estimator that fits rows in memory, or blocks, with their weights."""
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self: ...
+
+    def _labels_of_fit(self, X: Any) -> Any:
+        return self.labels_
+
+    @overload
+    def fit_predict(
+        self, X: SourceBlocks, y: Any = None, sample_weight: Any = None
+    ) -> BlockLabels: ...
+
+    @overload
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels: ...
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """The labels of X after ``fit(X)``; X and its weights are as in `fit`."""
+        return self.fit(X, sample_weight=sample_weight)._labels_of_fit(X)
+
+    @overload
+    def fit_transform(
+        self, X: SourceBlocks, y: Any = None, sample_weight: Any = None
+    ) -> BlockDistances: ...
+
+    @overload
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Floats: ...
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """``fit(X).transform(X)``; X and its weights are as in `fit`."""
+        return self.fit(X, sample_weight=sample_weight).transform(X)
 
 
 def set_features(model: Any, source: Any, d: int) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self, overload
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -16,15 +16,14 @@ from kvariates.certificates.kmeans_certificate import certify_kmeans
 from kvariates.data.block_data import BlockData
 from kvariates.data.blocks import BlockTotals, SourceBlocks
 from kvariates.data.host_data import Data, HostData
-from kvariates.data.rows import F64, Floats, Labels
+from kvariates.data.rows import F64
 from kvariates.estimators import validation
-from kvariates.estimators.callbacks import CallbackSupportMixin, RunReport
+from kvariates.estimators.callbacks import RunReport
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import (
-    BlockDistances,
     BlockLabels,
+    CentersOfRows,
     CoordinateBlocks,
-    FittedCenters,
     FittedColumns,
     set_features,
 )
@@ -54,7 +53,7 @@ from kvariates.tables import documented
     SEEDINGS=HOST_SEEDINGS, REFINEMENTS=REFINEMENTS, OBJECTIVES=OBJECTIVES, DISTORTIONS=DISTORTIONS
 )
 @dataclass(eq=False, repr=False)
-class KMeans(CallbackSupportMixin, FittedCenters):
+class KMeans(CentersOfRows):
     """k-means clustering behind scikit-learn's interface.
 
     Results are identical on any number of threads and for every instruction set. All algorithms
@@ -158,22 +157,16 @@ default="k-means++"
     size_max: float | None = None
 
     _keep_costs = False  # whether a fit in memory keeps the costs of its best run in `_costs`
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "init": [StrOptions(HOST_SEEDINGS.keys()), callable, "array-like"],
-        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "verbose": ["verbose"],
-        "random_state": ["random_state", np.random.Generator],
-        "copy_x": ["boolean"],
-        "algorithm": [StrOptions(REFINEMENTS.keys())],
-        "metric": [StrOptions(OBJECTIVES.keys())],
-        "distortion": [StrOptions(DISTORTIONS.keys()), HasMethods(["divergence", "nearest"]), None],
-        "certify": ["boolean"],
-        "size_min": [Interval(Real, 0, None, closed="left"), None],
-        "size_max": [Interval(Real, 0, None, closed="right"), None],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = validation.constraints(
+        "n_clusters max_iter tol verbose random_state metric certify",
+        init=[StrOptions(HOST_SEEDINGS.keys()), callable, "array-like"],
+        n_init=[StrOptions({"auto"}), *validation.COUNT],
+        copy_x=["boolean"],
+        algorithm=[StrOptions(REFINEMENTS.keys())],
+        distortion=[StrOptions(DISTORTIONS.keys()), HasMethods(["divergence", "nearest"]), None],
+        size_min=[Interval(Real, 0, None, closed="left"), None],
+        size_max=[Interval(Real, 0, None, closed="right"), None],
+    )
 
     @validation.all_or_nothing
     @validation.checked_fit
@@ -223,30 +216,6 @@ default="k-means++"
         self._store(objective, best, labels, certificate)
         report.end()
         return self
-
-    @overload
-    def fit_predict(
-        self, X: SourceBlocks, y: Any = None, sample_weight: Any = None
-    ) -> BlockLabels: ...
-
-    @overload
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels: ...
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """``fit(X).labels_``, X and its weights as in `fit`."""
-        return self.fit(X, sample_weight=sample_weight).labels_
-
-    @overload
-    def fit_transform(
-        self, X: SourceBlocks, y: Any = None, sample_weight: Any = None
-    ) -> BlockDistances: ...
-
-    @overload
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Floats: ...
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """``fit(X).transform(X)``, X and its weights as in `fit`."""
-        return self.fit(X, sample_weight=sample_weight).transform(X)
 
     # -- what is fitted ----------------------------------------------------------------------------
 

@@ -102,17 +102,13 @@ class KMedian(CallbackSupportMixin, FittedMedoids):
     verbose: int = 0
     random_state: RandomState = None
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "metric": [StrOptions(METRICS.keys()), callable],
-        "init": [StrOptions(MEDOID_SEEDINGS.keys()), "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "n_restarts": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
-        "max_swaps": [Interval(Integral, 0, None, closed="left"), None],
-        "certify": ["boolean"],
-        "verbose": ["verbose"],
-        "random_state": ["random_state", np.random.Generator],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = validation.constraints(
+        "n_clusters n_init certify verbose random_state",
+        metric=[StrOptions(METRICS.keys()), callable],
+        init=[StrOptions(MEDOID_SEEDINGS.keys()), "array-like"],
+        n_restarts=[Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
+        max_swaps=[Interval(Integral, 0, None, closed="left"), None],
+    )
 
     @validation.all_or_nothing
     @validation.checked_fit

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates import guarantees
 from kvariates.data.blocks import SourceBlocks
@@ -100,14 +98,10 @@ class OnlineKMeans(LearnsFromBatches):
     verbose: int = 0
     random_state: RandomState = None
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "update": ["boolean"],
-        "metric": [StrOptions(OBJECTIVES.keys())],
-        "missing": [StrOptions({"error", "drop"})],
-        "verbose": ["verbose"],
-        "random_state": ["random_state", np.random.Generator],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = validation.constraints(
+        "n_clusters metric missing verbose random_state",
+        update=["boolean"],
+    )
 
     @validation.checked_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

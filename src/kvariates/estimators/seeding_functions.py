@@ -325,17 +325,12 @@ def _spread(space: Rows, weight: F64 | None, probe: Synopses) -> float | None:
 # ---- The seedings of k-median, and the 2-HST that one of them uses, as functions -----------------
 
 
-COMMON = {
-    "X": "no_validation",
-    "n_clusters": validation.COUNT,
-    "metric": [StrOptions(METRICS.keys()), callable],
-    "demand": ["array-like", None],
-    "random_state": ["random_state", np.random.Generator],
-}
+POINTS = "X n_clusters demand random_state"
+METRIC = [StrOptions(METRICS.keys()), callable]
 
 
 @documented(METRICS=METRICS)
-@validation.parameters(COMMON, power=[Interval(Integral, 1, 2, closed="both")])
+@validation.parameters(POINTS, metric=METRIC, power=[Interval(Integral, 1, 2, closed="both")])
 def hst_seeding(
     X: Any,
     n_clusters: int,
@@ -371,7 +366,7 @@ def hst_seeding(
     return hst_seed(points.space, n_clusters, points.weight, power, rng)
 
 
-@validation.parameters(COMMON, n_local_trials=validation.COUNT)
+@validation.parameters(POINTS, metric=METRIC, n_local_trials=validation.COUNT)
 def kmedian_plusplus(
     X: Any,
     n_clusters: int,
@@ -400,7 +395,7 @@ def kmedian_plusplus(
     return medoid_seedings.kmedian_plusplus(points.space, n_clusters, points.weight, trials, rng)
 
 
-@validation.parameters(COMMON)
+@validation.parameters("X random_state", metric=METRIC)
 def hst_tree(
     X: Any,
     *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self, overload
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -14,12 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates import guarantees
 from kvariates.data.blocks import SourceBlocks
-from kvariates.data.rows import F64, Floats, Labels, Rows
+from kvariates.data.rows import F64, Floats, Rows
 from kvariates.estimators import validation
 from kvariates.estimators.batches import LearnsFromBatches, batches_of, keeping_rows_seen
 from kvariates.estimators.callbacks import FitReport
 from kvariates.estimators.fit_record import FitRecord
-from kvariates.estimators.fitted_centers import BlockLabels, set_features
+from kvariates.estimators.fitted_centers import set_features
 from kvariates.estimators.names import (
     Init,
     KMeansMetric,
@@ -151,20 +151,13 @@ class StreamingKMeans(LearnsFromBatches):
     verbose: int = 0
     random_state: RandomState = None
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "n_synopses": [Interval(Integral, 4, None, closed="left")],
-        "synopsis": [StrOptions(SYNOPSES.keys())],
-        "half_life": [Interval(Real, 1, 1e15, closed="both"), None],
-        "init": [StrOptions(HOST_SEEDINGS.keys())],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "metric": [StrOptions(OBJECTIVES.keys())],
-        "missing": [StrOptions({"error", "drop"})],
-        "verbose": ["verbose"],
-        "random_state": ["random_state", np.random.Generator],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = validation.constraints(
+        "n_clusters init n_init tol metric missing verbose random_state",
+        n_synopses=[Interval(Integral, 4, None, closed="left")],
+        synopsis=[StrOptions(SYNOPSES.keys())],
+        half_life=[Interval(Real, 1, 1e15, closed="both"), None],
+        max_iter=[Interval(Integral, 0, None, closed="left")],
+    )
     _in_words = "k-means of a stream"
 
     # -- the stream --------------------------------------------------------------------------------
@@ -300,18 +293,6 @@ class StreamingKMeans(LearnsFromBatches):
         self._solution = None
         return self
 
-    @overload
-    def fit_predict(
-        self, X: SourceBlocks, y: Any = None, sample_weight: Any = None
-    ) -> BlockLabels: ...
-
-    @overload
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels: ...
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """``fit(X).predict(X)``, for a table of rows or for blocks that can be read again."""
-        return self.fit(X, sample_weight=sample_weight).predict(X)
-
     # -- what is known of the rows so far: centres are computed when they are asked for ------------
 
     @property
@@ -399,6 +380,9 @@ class StreamingKMeans(LearnsFromBatches):
             variance=synopses.variance(), looser=1.0,
         )  # fmt: skip
         return fit_kmeans(synopses.data, self._objective, options, state.solving_rng())
+
+    def _labels_of_fit(self, X: Any) -> Any:
+        return self.predict(X)
 
     def _fit_record(self) -> FitRecord:
         return replace(

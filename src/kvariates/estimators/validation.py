@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -14,26 +14,36 @@ from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.validation import _check_sample_weight
 
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Rows, check_sparse
 from kvariates.estimators import input_errors
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitCallbacks, torn_down_after
-from kvariates.objectives.objective import Objective
+from kvariates.objectives.objective import OBJECTIVES, Objective
 from kvariates.seeding.seeding_problem import SeedingProblem
+from kvariates.seeding.seedings import HOST_SEEDINGS
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 LARGEST = 1e120  # of weights, and of their inverses: weighted squares must stay in float64
 NO_WEIGHT = "sample_weight is zero for every row; at least one must be positive."
 COUNT = [Interval(Integral, 1, None, closed="left")]
-COMMON: dict[str, Any] = {  # parameters that most functions of rows take
+CONSTRAINTS: dict[str, Any] = {  # of parameters that mean the same wherever they are
     "X": "no_validation",  # see `rows`
+    "certify": ["boolean"],
+    "demand": ["array-like", None],
+    "init": [StrOptions(HOST_SEEDINGS.keys())],
+    "max_iter": COUNT,
+    "metric": [StrOptions(OBJECTIVES.keys())],
+    "missing": [StrOptions({"error", "drop"})],
     "n_clusters": COUNT,
-    "sample_weight": ["array-like", None],
+    "n_init": COUNT,
     "random_state": ["random_state", np.random.Generator],
+    "sample_weight": ["array-like", None],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "verbose": ["verbose"],
 }
 CSR_OR_DENSE: dict[str, Any] = {  # for scikit-learn's validators of rows
     "accept_sparse": "csr",
@@ -49,9 +59,16 @@ def row_options(X: Any) -> dict[str, Any]:
     return {**CSR_OR_DENSE, "dtype": [np.float32, np.float64]} if half else CSR_OR_DENSE
 
 
-def parameters(common: dict[str, Any] = COMMON, **others: list[Any]) -> Callable[[Fit], Fit]:
-    """scikit-learn's decorator that checks parameters: the common ones and others."""
-    check = validate_params({**common, **others}, prefer_skip_nested_validation=True)
+def constraints(names: str, **others: list[Any]) -> dict[str, list[Any]]:
+    """The constraints of these parameters of `CONSTRAINTS`, and others."""
+    return {name: CONSTRAINTS[name] for name in names.split()} | others
+
+
+def parameters(
+    names: str = "X n_clusters sample_weight random_state", **others: list[Any]
+) -> Callable[[Fit], Fit]:
+    """scikit-learn's decorator that checks parameters, for functions: see `constraints`."""
+    check = validate_params(constraints(names, **others), prefer_skip_nested_validation=True)
     return cast("Callable[[Fit], Fit]", check)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -92,15 +92,10 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
     random_state: RandomState = None
     block_bytes: int = 2**22
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": validation.COUNT,
-        "n_init": validation.COUNT,
-        "max_iter": validation.COUNT,
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "verbose": ["verbose"],
-        "random_state": ["random_state", np.random.Generator],
-        "block_bytes": [Interval(Integral, 8, None, closed="left")],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = validation.constraints(
+        "n_clusters n_init max_iter tol verbose random_state",
+        block_bytes=[Interval(Integral, 8, None, closed="left")],
+    )
 
     @validation.all_or_nothing
     @validation.checked_fit
