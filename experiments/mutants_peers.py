@@ -73,8 +73,8 @@ PEERS = [
     ),
     Mutant(
         "vertical: a round can be asked twice", "peers.masks",
-        "if round_number <= self._last_round:",
-        "if round_number < self._last_round:",
+        "if round_number <= self.last_round:",
+        "if round_number < self.last_round:",
         "peers/test_masks.py",
     ),
     Mutant(

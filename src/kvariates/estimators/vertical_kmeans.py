@@ -24,7 +24,7 @@ from kvariates.fitting import NOBODY, FitOptions
 from kvariates.peers.vertical import Aggregator, InProcessParties, VerticalSession
 from kvariates.peers.vertical_party import VerticalParty
 from kvariates.progress import Progress, Report
-from kvariates.refining.lloyd import LloydResult, Step
+from kvariates.refining.lloyd import Step
 
 
 @dataclass(eq=False, repr=False)
@@ -131,9 +131,11 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
             )  # fmt: skip
             watch = NOBODY if told is None else CalledBack(_told_of(told))
             result = aggregator.fit(options, validation.generator(self.random_state), watch)
-        self._store(result)
+        self.labels_, self.inertia_, self.n_iter_ = result.labels, result.inertia, result.n_iter
+        self.seed_rows_, self.transcript_ = result.centers, aggregator.session.transcript
         self.cluster_centers_ = [party.centers for party in parties]
-        self.transcript_ = aggregator.session.transcript
+        self.guarantee_ = guarantees.plain_seeding(int(self.n_clusters), certifiable=False)
+        validation.warn_of_few_clusters(len(np.unique(result.labels)), self.n_clusters)
         report.end()
         return self
 
@@ -165,15 +167,6 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
             self.cluster_centers_, labels=self.labels_, inertia=self.inertia_, n_iter=self.n_iter_,
             guarantee=self.guarantee_, transcript=self.transcript_,
         )  # fmt: skip
-
-    def _store(self, result: LloydResult) -> None:
-        self.labels_ = result.labels
-        self.inertia_ = result.inertia
-        self.n_iter_ = result.n_iter
-        self.seed_rows_ = result.centers
-        self.guarantee_ = guarantees.plain_seeding(int(self.n_clusters), certifiable=False)
-        distinct = len(np.unique(result.labels))
-        validation.warn_of_few_clusters(distinct, self.n_clusters)
 
 
 def _told_of(report: Report) -> Callable[[Step], bool]:

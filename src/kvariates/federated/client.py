@@ -159,15 +159,27 @@ def _reply_to(options: ClientOptions, envelope: Envelope, context: Context) -> R
 
 
 def _answer(peer: AnyPeer, envelope: Envelope, max_points: int, context: Context) -> Answer:
+    """ValueError if the question is refused, or if too many rows were shown in this run."""
+    name = envelope.question.name
     if isinstance(peer, MaskedPeer):
-        return _masked_answer(peer, envelope, max_points, context)
-    if envelope.question.name in GROUP_QUESTIONS:
+        answer = peer.answer(envelope, _state(context))
+        if name == "group":
+            _flower_logger.info("Secure sums: the fingerprint is %s", answer["fingerprint"])
+    elif name in GROUP_QUESTIONS:
         raise ValueError("this peer has no secure sums; use client_app(secure_sums=True)")
-    if isinstance(peer, PrivatePeer):
-        return _private_answer(peer, envelope, context)
-    if isinstance(peer, SummingPeer):
-        return peer.answer(envelope)
-    return _counted(peer.answer(envelope), envelope, max_points, context)
+    elif isinstance(peer, PrivatePeer):
+        path = peer.private.ledger_file(context)
+        with locked(path):  # another process must not spend the same budget
+            return peer.answer(envelope, Releases(path, node_name(context)))
+    else:
+        answer = peer.answer(envelope)
+    rule = QUESTIONS.get(name)
+    if rule is not None and rule.points:
+        shown = int(_state(context).get("shown", 0)) + len(answer[rule.points])  # type: ignore[arg-type]
+        if shown > max_points:
+            raise ValueError(f"{max_points} rows may be shown in a run, and no more")
+        _state(context)["shown"] = shown
+    return answer
 
 
 def cached(key: str, context: Context, load: Callable[[], Any]) -> Any:
@@ -199,32 +211,6 @@ def _loaded(options: ClientOptions, context: Context) -> AnyPeer:
     if options.max_groups is not None:
         return MaskedPeer(held, options.seed, options.policy, options.max_groups, options.confirm)
     return Peer(held, options.seed, options.policy)
-
-
-def _private_answer(peer: PrivatePeer, envelope: Envelope, context: Context) -> Answer:
-    path = peer.private.ledger_file(context)
-    with locked(path):  # another process must not spend the same budget
-        return peer.answer(envelope, Releases(path, node_name(context)))
-
-
-def _masked_answer(
-    peer: MaskedPeer, envelope: Envelope, max_points: int, context: Context
-) -> Answer:
-    answer = peer.answer(envelope, _state(context))
-    if envelope.question.name == "group":
-        _flower_logger.info("Secure sums: the fingerprint is %s", answer["fingerprint"])
-    return _counted(answer, envelope, max_points, context)
-
-
-def _counted(answer: Answer, envelope: Envelope, most: int, context: Context) -> Answer:
-    """The answer, if not too many rows were shown in this run."""
-    rule = QUESTIONS.get(envelope.question.name)
-    if rule is not None and rule.points:
-        shown = int(_state(context).get("shown", 0)) + len(answer[rule.points])  # type: ignore[arg-type]
-        if shown > most:
-            raise ValueError(f"{most} rows may be shown in a run, and no more")
-        _state(context)["shown"] = shown
-    return answer
 
 
 def _state(context: Context) -> ConfigRecord:

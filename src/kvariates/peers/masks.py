@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from kvariates.data.exact_sums import SMALLEST, exponent_of
 from kvariates.extras import needed
+from kvariates.numerics.draws import F64, I64
 
 U64 = NDArray[np.uint64]
 
@@ -107,11 +108,7 @@ class PairwiseKeys:
         self.index, self.parties = index, len(public_keys)
         self.fingerprint = fingerprint(public_keys)
         self._masks, self._seals = shared(b"masks"), shared(b"messages")
-        self._last_round = last_round
-
-    @property
-    def last_round(self) -> int:
-        return self._last_round
+        self.last_round = last_round
 
     def mask(self, size: int, round_number: int, asked: bytes = b"") -> U64:
         """The mask of this party in a round. ValueError unless rounds are counted upwards.
@@ -143,12 +140,12 @@ class PairwiseKeys:
         return mask % (1 << 64 * words)
 
     def _begin_round(self, round_number: int) -> None:
-        if round_number <= self._last_round:
+        if round_number <= self.last_round:
             raise ValueError(
-                f"Round {self._last_round} was used already, and {round_number} is not above it: a "
+                f"Round {self.last_round} was used already, and {round_number} is not above it: a "
                 "mask that is used twice hides nothing. Count upwards, or start a new session."
             )
-        self._last_round = round_number
+        self.last_round = round_number
 
     def seal(self, other: int, message: bytes) -> bytes:
         """A message that only party `other` can read."""
@@ -227,9 +224,6 @@ def _check_public_keys(own: KeyPair, index: int, public_keys: Sequence[bytes]) -
 
 # -- numbers as integers that masks can hide -------------------------------------------------------
 
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 BITS = 62
 HALF = 32  # bits

@@ -98,29 +98,22 @@ class RemoteAssigner:
         """Those of the last `far_costs` that cost at least so much."""
 
         def read(answer: Answer) -> FarRows:
-            costs = self._far_costs[self._far_costs >= least]
-            return _checked_far_rows(answer, costs, self._assigned, self._limits)
+            costs, assigned = self._far_costs[self._far_costs >= least], self._assigned
+            (k, d), m = assigned.exact_sums.limbs.shape[1::2], len(costs)
+            points = self._limits.points(answer["points"], (m, d))
+            labels = checked_array(answer["labels"], "its labels", (m,), np.int32)
+            weights = checked_array(answer["weights"], "its weights", (m,), np.float64)
+            said = checked_array(answer["costs"], "its far costs", (m,), np.float64)
+            if not np.array_equal(said, costs):
+                raise ValueError("the costs of its far rows are not those that it said before")
+            if labels.min(initial=0) < 0 or labels.max(initial=0) >= k:
+                raise ValueError(f"its labels should be from 0 to {k - 1}")
+            self._limits.row_weights(weights)
+            if (np.bincount(labels[weights > 0], minlength=k) > assigned.counts).any():
+                raise ValueError("it has more far rows than rows in a cluster")
+            return FarRows(points, weights, labels, said)
 
         return call("far_rows", read, count=count, least=least)
-
-
-def _checked_far_rows(
-    answer: Answer, costs: F64, assigned: ExactStatistics, limits: PeerLimits
-) -> FarRows:
-    """Far rows of these costs, which the clusters of the last assignment can hold."""
-    (k, d), m = assigned.exact_sums.limbs.shape[1::2], len(costs)
-    points = limits.points(answer["points"], (m, d))
-    labels = checked_array(answer["labels"], "its labels", (m,), np.int32)
-    weights = checked_array(answer["weights"], "its weights", (m,), np.float64)
-    said = checked_array(answer["costs"], "its far costs", (m,), np.float64)
-    if not np.array_equal(said, costs):
-        raise ValueError("the costs of its far rows are not those that it said before")
-    if labels.min(initial=0) < 0 or labels.max(initial=0) >= k:
-        raise ValueError(f"its labels should be from 0 to {k - 1}")
-    limits.row_weights(weights)
-    if (np.bincount(labels[weights > 0], minlength=k) > assigned.counts).any():
-        raise ValueError("it has more far rows than rows in a cluster")
-    return FarRows(points, weights, labels, said)
 
 
 def _not_asked() -> int:

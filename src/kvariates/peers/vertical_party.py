@@ -29,12 +29,10 @@ from numpy.typing import NDArray
 
 from kvariates.data.assigners import squared_moves
 from kvariates.data.cluster_sums import ClusterSums, FloatStatistics
-from kvariates.data.rows import OVERFLOW, Rows
+from kvariates.data.rows import F64, OVERFLOW, Rows
 from kvariates.peers.masks import FixedPoint, KeyPair, PairwiseKeys, bound_exponent
 from kvariates.peers.questions import Answer, Envelope, Question
 from kvariates.refining.lloyd import mean_centers
-
-F64 = NDArray[np.float64]
 
 SHARE = 32  # bytes of a party's share of the common secret
 TOKEN = 16  # bytes
