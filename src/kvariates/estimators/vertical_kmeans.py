@@ -131,11 +131,9 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
             )  # fmt: skip
             watch = NOBODY if told is None else CalledBack(_told_of(told))
             result = aggregator.fit(options, validation.generator(self.random_state), watch)
-        self.labels_, self.inertia_, self.n_iter_ = result.labels, result.inertia, result.n_iter
-        self.seed_rows_, self.transcript_ = result.centers, aggregator.session.transcript
+        self._store(result)
         self.cluster_centers_ = [party.centers for party in parties]
-        self.guarantee_ = guarantees.plain_seeding(int(self.n_clusters), certifiable=False)
-        validation.warn_of_few_clusters(len(np.unique(result.labels)), self.n_clusters)
+        self.transcript_ = aggregator.session.transcript
         report.end()
         return self
 
@@ -160,6 +158,12 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
 
     def _aggregator(self, parties: list[VerticalParty]) -> Aggregator:
         return Aggregator(VerticalSession(InProcessParties(parties), self.block_bytes))
+
+    def _store(self, result: LloydResult) -> None:
+        self.labels_, self.inertia_, self.n_iter_ = result.labels, result.inertia, result.n_iter
+        self.seed_rows_ = result.centers
+        self.guarantee_ = guarantees.plain_seeding(int(self.n_clusters), certifiable=False)
+        validation.warn_of_few_clusters(len(np.unique(result.labels)), self.n_clusters)
 
     def _fit_record(self) -> FitRecord:
         return FitRecord(
