@@ -95,8 +95,8 @@ CLUSTERING = [
     ),
     Mutant(
         "k-means|| reclusters without weights", "seeding.seedings",
-        "points.subset(candidates), mass)",
-        "points.subset(candidates), None)",
+        "p.data.subset(candidates), mass)",
+        "p.data.subset(candidates), None)",
         "laws/test_parallel_laws.py sampling/test_parallel_distribution.py",
     ),
     Mutant(

@@ -144,7 +144,7 @@ seeding.global_kmeans: draw_candidates global_kmeans
 seeding.medoid_seedings: kmedian_plusplus MEDOID_SEEDINGS PointIndex
 seeding.sampler: greedy_trials sample
 seeding.seeding_problem: sample_rows SeedingProblem
-seeding.seedings: choose_rows HOST_SEEDINGS kmeans_parallel local_search LocalSearchState
+seeding.seedings: HOST_SEEDINGS kmeans_parallel local_search LocalSearchState
     OVERSAMPLING PEER_SEEDINGS ROUNDS=N_ROUNDS search_steps SEEDINGS
 sources.assembling: BlockMemory
 sources.graph_files: read_places

@@ -5,19 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from api import (
-    OVERSAMPLING,
     PEER_SEEDINGS,
-    ROUNDS,
     SEEDINGS,
     Coordinator,
     Dirac,
     EuclideanPotential,
+    HostData,
     PeersData,
     Rows,
     SeedingProblem,
-    choose_rows,
     greedy_trials,
     guarantee_of,
+    kmeans_parallel,
     sample,
 )
 from choice_tables import restructured_text
@@ -34,9 +33,8 @@ EXACT = [name for name in PEER_SEEDINGS if name != "dk-means++"]
 def in_memory(name, X, weights, k, rng):
     """The centres that are drawn from rows in memory, in their order."""
     if name == "k-means||":
-        sizes = rng.poisson(OVERSAMPLING * k, size=ROUNDS)
-        make = lambda room: EuclideanPotential(Rows.of(X), weights, room)  # noqa: E731
-        return Rows.of(X).take(choose_rows(make, sizes, k, rng))
+        data = HostData(Rows.of(X), weights)
+        return kmeans_parallel(SeedingProblem(data, k, pointwise=False, rng=rng)).centers
     trials = greedy_trials(k) if name == "k-means++" else 1
     return sample(
         EuclideanPotential(Rows.of(X), weights, k), Dirac(), k, rng, trials=trials

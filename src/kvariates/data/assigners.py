@@ -114,7 +114,7 @@ def work_of(rows: Rows, scanned: int, pairs: int, exact: int) -> float:
     To pack a row for the filter, to keep the smallest of the values and to fetch a row for an
     exact distance take as long as so many multiply-adds (measured).
     """
-    d = rows.d if rows.dense else rows.X.nnz / rows.n
+    d = rows.d if rows.dense else rows.stored / rows.n
     return scanned * (3 * d + 30) + pairs * (d + 6) + exact * (8 * d + 200)
 
 

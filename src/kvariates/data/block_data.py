@@ -23,13 +23,7 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.assigners import FarRows, InMemoryAssigner, Labelled
-from kvariates.data.blocks import (
-    Block,
-    BlockTotals,
-    RowBlocks,
-    assign_blocks,
-    take_rows,
-)
+from kvariates.data.blocks import Block, BlockTotals, RowBlocks, assign_blocks, take_rows
 from kvariates.data.cluster_sums import ExactStatistics, SumScale
 from kvariates.data.exact_sums import exact_total, unscaled
 from kvariates.data.host_data import ROUNDS, HostData, Offers

@@ -92,23 +92,12 @@ class ClusterSums:
 
     def update(self, labels: Labels, changed: int) -> None:
         """Move the rows whose labels changed, or add up all rows again if that is less work."""
-        if self._empty or self.changes.overflowed or 2 * changed > self._rows.n:
-            self.recompute(labels)
-        else:
-            self._apply(labels, self.changes)
+        again = self._empty or self.changes.overflowed or 2 * changed > self._rows.n
+        self.recompute(labels, None if again else self.changes)
 
-    def recompute(self, labels: Labels) -> None:
-        """Add up all rows."""
-        self._apply(labels, None)
+    def recompute(self, labels: Labels, changes: _native.Changes | None = None) -> None:
+        """Add up all rows, or only move those of the changes."""
         self._empty = False
-
-    @property
-    def levels(self) -> tuple[Limbs, Limbs, NDArray[np.int64], int, int]:
-        """What the kernel of single-row moves takes."""
-        weights = self.weights.limbs[0, :, :, 0]
-        return self.sums.limbs, weights, self.counts, *self.scale.exponents
-
-    def _apply(self, labels: Labels, changes: _native.Changes | None) -> None:
         of_values, of_weights = self.scale.exponents
         weights = self.weights.limbs[0, :, :, 0]
         for level, limbs in enumerate(self.sums.limbs):
@@ -119,7 +108,7 @@ class ClusterSums:
 
 def table_pays(rows: Rows, k: int) -> bool:
     """Whether running sums are small beside the rows, so that moving rows is less work."""
-    return rows.dense or TABLE * k * rows.d <= rows.X.nnz
+    return rows.dense or TABLE * k * rows.d <= rows.stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,5 +222,6 @@ class HartiganBounds:
         """Move each row that lowers the cost; return how many. All arguments are changed."""
         return _native.hartigan(
             self._rows.view, self._weight, self.moved, self.shrink, centers, labels,
-            self._upper, self._lower, *sums.levels,
+            self._upper, self._lower, sums.sums.limbs, sums.weights.limbs[0, :, :, 0],
+            sums.counts, *sums.scale.exponents,
         )  # fmt: skip

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from kvariates import _native
 from kvariates.data.exact_sums import LARGEST, LIMBS, cut, exponent_of, whole
 from kvariates.data.rows import F64, Labels, Rows
-from kvariates.numerics.draws import TOO_LARGE
+from kvariates.numerics.draws import I64, TOO_LARGE
 
-I64 = NDArray[np.int64]
 WORD = 2**64 - 1
 WASTE = 8  # the filter is dropped when more than 1/8 of all pairs pass it without lowering a cost
 

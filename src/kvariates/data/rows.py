@@ -86,6 +86,11 @@ class Rows:
         return not scipy.sparse.issparse(self.X)
 
     @property
+    def stored(self) -> int:
+        """The number of stored values."""
+        return self.n * self.d if self.dense else int(self.X.nnz)
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         dtype: np.dtype[Any] = self.X.dtype
         return dtype

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvariates import _native
 from kvariates.data.rows import F64, Labels, Rows
-
-I64 = NDArray[np.int64]
+from kvariates.numerics.draws import I64
 
 SAMPLED = 8  # a sample has one row of so many
 SMALLEST, ROWS_OF_CLUSTER = 2000, 4  # rows from which on a sample pays; the same for each cluster

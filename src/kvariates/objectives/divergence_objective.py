@@ -81,13 +81,14 @@ class DivergencePotential(Potential):
         self._flushed = 0  # how many of the added centres the costs know
         self._distortion, self._prepared = distortion, distortion.prepare(rows.X)
         self._cost = np.full(rows.n, np.inf)
+        self._weights = np.ones(rows.n) if weight is None else weight
         self._mass: CumulativeMass | None = None
 
     def draw(self, rng: np.random.Generator) -> int:
         self.flush()
         if self._mass is None:
             share = self._share()
-            self._mass = CumulativeMass(share if share.any() else self._weights())
+            self._mass = CumulativeMass(share if share.any() else self._weights)
         return int(self._mass.draw(1, rng)[0])
 
     def flush(self) -> None:
@@ -118,12 +119,7 @@ class DivergencePotential(Potential):
 
     def _share(self) -> F64:
         """Weight * cost; the weights if there is no centre."""
-        if not self._flushed:
-            return self._weights()
-        return self._cost if self.weight is None else self._cost * self.weight
-
-    def _weights(self) -> F64:
-        return np.ones(self.points.n) if self.weight is None else self.weight
+        return self._cost * self._weights if self._flushed else self._weights
 
 
 @dataclass(frozen=True)

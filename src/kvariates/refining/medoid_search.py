@@ -216,16 +216,17 @@ def _weiszfeld(rows: Floats, weight: F64) -> F64:
 
 
 def _mean_direction(rows: Floats, weight: F64) -> F64:
-    total: F64 = (weight[:, None] * rows).sum(axis=0)
-    length = float(np.sqrt(np.sum(total * total)))
-    return total / length if length > 0 else rows[0].astype(np.float64)
+    return _on_sphere((weight[:, None] * rows).sum(axis=0), rows)
 
 
 def _median_direction(rows: Floats, weight: F64) -> F64:
     """The median of straight distances, moved to the sphere."""
-    median = _weiszfeld(rows, weight)
-    length = float(np.sqrt(np.sum(median * median)))
-    return median / length if length > 0 else rows[0].astype(np.float64)
+    return _on_sphere(_weiszfeld(rows, weight), rows)
+
+
+def _on_sphere(point: F64, rows: Floats) -> F64:
+    length = float(np.sqrt(np.sum(point * point)))
+    return point / length if length > 0 else rows[0].astype(np.float64)
 
 
 MEDIANS = {

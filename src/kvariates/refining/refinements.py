@@ -189,9 +189,7 @@ REFINEMENTS: Table[Refinement] = Table(
             DISTANCES,
         ),
         "minibatch": Entry(
-            minibatch,
-            "Samples of 1024 rows, for large X; the cost is somewhat higher.",
-            DISTANCES,
+            minibatch, "Samples of 1024 rows, for large X; the cost is somewhat higher.", DISTANCES
         ),
     },
 )

@@ -18,7 +18,8 @@ from kvariates.data.assigners import F32, LabelChanges
 from kvariates.data.exact_sums import exact_total, to_float
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Labels, Rows
-from kvariates.data.transport_plan import I64, Prices, TransportPlan, UnitLimits, transport
+from kvariates.data.transport_plan import Prices, TransportPlan, UnitLimits, transport
+from kvariates.numerics.draws import I64
 from kvariates.refining.lloyd import LloydResult, Stop, refine
 
 ROUNDING = 1e-9  # of a limit: a size beyond it by less than that is within it

@@ -23,11 +23,10 @@ from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
-import scipy
 
 from kvariates.data.exact_sums import unscaled
 from kvariates.data.row_costs import RowCosts, choose_unit, stay_limit
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.progress import Progress, Report
 from kvariates.refining.lloyd import LloydResult
@@ -59,7 +58,7 @@ def global_kmeans(
     """
     rows, weight, lloyd = problem.rows, problem.weight, problem.lloyd
     if candidates == "auto":
-        candidates = "all" if rows.n * _values(rows) <= EXHAUSTIVE else sample_size(rows.n)
+        candidates = "all" if rows.n * rows.stored <= EXHAUSTIVE else sample_size(rows.n)
     order = rows.canonical_order()
     solutions = [lloyd(problem.data, rows.take(np.zeros(1, dtype=np.int64)))]  # to the mean
     while len(solutions) < problem.k:
@@ -81,11 +80,6 @@ def global_kmeans(
         if report is not None:
             report(Progress("inertia, k =", len(solutions), solutions[-1].inertia))
     return solutions
-
-
-def _values(rows: Rows) -> int:
-    """The number of stored values: the multiply-adds of one candidate."""
-    return int(rows.X.nnz) if scipy.sparse.issparse(rows.X) else rows.n * rows.d
 
 
 def _mass(costs: RowCosts) -> F64:

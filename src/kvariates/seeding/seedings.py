@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kvariates import guarantees
-from kvariates.data.host_data import HOST_ROWS, PASSES, PEERS, ROUNDS, Data, HostData
+from kvariates.data.host_data import HOST_ROWS, PASSES, PEERS, ROUNDS, HostData
 from kvariates.data.hst_tree import hst_seed
 from kvariates.data.rows import F64, Rows, total_cost
 from kvariates.numerics.draws import I64, CumulativeMass
@@ -45,23 +45,13 @@ def kmeans_parallel(
     """
     p = problem.canonical()
     sizes = p.rng.poisson(oversampling * p.k, size=rounds)
-    chosen = choose_rows(lambda room: euclidean_potential(p.data, room), sizes, p.k, p.rng)
+    potential = euclidean_potential(p.data, 1 + int(sizes.sum()) + p.k)
+    candidates = np.concatenate(draw_candidates(potential, sizes, p.k, p.rng))
+    mass = potential.masses()
+    candidates, mass = candidates[mass > 0], mass[mass > 0]
+    few = SeedingProblem(HostData(p.data.subset(candidates), mass), p.k, rng=p.rng)
+    chosen = candidates[sample_rows(few, trials=greedy_trials(p.k)).indices]
     return Seeds(p.data.take(chosen), p.original(chosen))
-
-
-def choose_rows(
-    make_potential: Callable[[int], EuclideanPotential],
-    sizes: I64,
-    k: int,
-    rng: np.random.Generator,
-) -> I64:
-    """The numbers of k rows, by rounds of these sizes.
-
-    `make_potential`: from room for so many centres to a potential without centres.
-    """
-    potential = make_potential(1 + int(sizes.sum()) + k)
-    candidates = np.concatenate(draw_candidates(potential, sizes, k, rng))
-    return recluster(potential.points, candidates, potential.masses(), k, rng)
 
 
 def draw_candidates(
@@ -84,15 +74,6 @@ def draw_round(potential: EuclideanPotential, size: int, rng: np.random.Generato
 def _add_rows(potential: EuclideanPotential, indices: I64) -> I64:
     potential.add(potential.points.take(indices))
     return indices
-
-
-def recluster(
-    points: Data | Rows, candidates: I64, mass: F64, k: int, rng: np.random.Generator
-) -> I64:
-    """Which k candidates to keep, by greedy k-means++ over them, each with its mass."""
-    candidates, mass = candidates[mass > 0], mass[mass > 0]
-    few = SeedingProblem(HostData(points.subset(candidates), mass), k, rng=rng)
-    return candidates[sample_rows(few, trials=greedy_trials(k)).indices]
 
 
 # ---- LS++ (Lattanzi & Sohler 2019): swap a centre for a row while that lowers the cost -----------
