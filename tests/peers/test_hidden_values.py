@@ -131,7 +131,7 @@ whole_mask = PairwiseKeys.mask
 
 def test_the_tests_see_a_mask_that_is_used_twice(monkeypatch):
     def same_mask(self, size, round_number, asked=b""):
-        self._last_round = 0
+        self.last_round = 0
         return whole_mask(self, size, 1)
 
     monkeypatch.setattr(PairwiseKeys, "mask", same_mask)
