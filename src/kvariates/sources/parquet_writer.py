@@ -102,11 +102,8 @@ def _labelled_parts(
     left = next(batches, None)
     schema = pa.schema([]) if left is None else left.schema
     for labels in parts:
-        if left is None:
-            yield pa.table({LABEL: _arrow_labels(labels)})
-            continue
         n, tables = len(labels), [schema.empty_table()]
-        while n:
+        while n and left is not None:
             if not left.num_rows:
                 left = next(batches)
                 continue
@@ -119,6 +116,10 @@ def _labelled_parts(
 
 def _labelled(table: pa.Table, labels: Labels) -> pa.Table:
     """The columns of a table, and the labels of its rows."""
+    import pyarrow as pa
+
+    if not table.num_columns:
+        return pa.table({LABEL: _arrow_labels(labels)})
     names = [name_beside(name, table.column_names) for name in table.column_names]
     return table.rename_columns(names).append_column(LABEL, _arrow_labels(labels))
 
