@@ -50,15 +50,21 @@ label_t nearest_by_values(const Rows& rows, index_t i, const Tile& tile, int at,
     return best.arg;
 }
 
-// Returns the nearest of `among` for row r of the filtered tile. If the values of the tile were not kept, a row that is
-// uncertain is filtered again by itself.
+// Returns the nearest of `among` for row r, which the filter could not decide. If the values of the tile were not kept,
+// the row is filtered again by itself.
 template <class Rows>
-label_t nearest_label(const Rows& rows, index_t i, int r, const PackedCenters& packed, const Centers& centers,
-                      const Candidates& among, Scratch& s) {
-    if (!s.tile.uncertain[r]) return s.tile.arg[r];
+[[gnu::noinline]] label_t nearest_of_uncertain(const Rows& rows, index_t i, int r, const PackedCenters& packed,
+                                               const Centers& centers, const Candidates& among, Scratch& s) {
     if (s.tile.has_values) return nearest_by_values(rows, i, s.tile, r, TILE, centers, among);
     filter_row(rows, i, packed, among, s.single);
     return nearest_by_values(rows, i, s.single, 0, 1, centers, among);
+}
+
+// Returns the nearest of `among` for row r of the filtered tile.
+template <class Rows>
+inline label_t nearest_label(const Rows& rows, index_t i, int r, const PackedCenters& packed, const Centers& centers,
+                             const Candidates& among, Scratch& s) {
+    return s.tile.uncertain[r] ? nearest_of_uncertain(rows, i, r, packed, centers, among, s) : s.tile.arg[r];
 }
 
 // Lists the rows of a tile whose value is within its limit, and returns how many. Flags are computed in vectors first,

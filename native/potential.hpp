@@ -121,14 +121,15 @@ void lower_costs_filtered(const Rows& rows, const Centers& fresh, const PackedCe
     improvable_rows(p, limit, from, stop, s);
     const Candidates all{nullptr, fresh.k};
     double before[TILE];
+    int list[TILE];
     for_tiles(s.id, [&](const index_t* id, int count) {
         filter_tile(rows, id, count, packed, all, false, s.tile);
         gather(p.cost, id, count, before);
         cost_limits(s.tile, before, packed.scale, s.limit);
-        for (int r = 0; r < count; ++r) {
-            const index_t i = id[r];
-            if (s.tile.best[r] > s.limit[r]) continue;
-            const label_t j = nearest_label(rows, i, r, packed, fresh, all, s);
+        const int m = rows_within(s.tile.best, s.limit, count, list);
+        for (int l = 0; l < m; ++l) {
+            const index_t i = id[list[l]];
+            const label_t j = nearest_label(rows, i, list[l], packed, fresh, all, s);
             const double cost = dist2(rows, i, fresh, j);
             if (cost < p.cost[i]) p.cost[i] = cost, p.nearest[i] = first + j;
         }
