@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -262,8 +262,7 @@ def balance(balance: GroupBalance, ax: Axes | None = None) -> Axes:
     from kvariates.balancing.group_balance import GroupBalance
 
     _check("balance", balance, GroupBalance, "balance_ of a fitted AntiClustering")
-    drawn: Axes = balance.plot(ax)
-    return drawn
+    return cast("Axes", balance.plot(ax))
 
 
 def ledger(ledger: Ledger, ax: Axes | None = None) -> Axes:

@@ -39,7 +39,8 @@ def write_report(model: Any, path: str | PathLike[str], X: Any = None) -> None:
     >>> X = [[0, 0], [0, 1], [5, 5], [5, 6]]
     >>> write_report(KMeans(2, random_state=0).fit(X), "report.html", X)
     """
-    from kvariates.report.model_report import report_html  # the command needs small parts only
+    from kvariates.report.fit_page import fit_html  # the command often needs small parts only
+    from kvariates.report.model_report import run_of
 
-    html = report_html(model, X)
+    html = fit_html(*run_of(model, X))
     write_aside(Path(path), html.encode("utf-8", "backslashreplace"), READABLE)

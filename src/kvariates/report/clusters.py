@@ -174,8 +174,7 @@ def _edges(run: FitRun, view: View) -> Array | None:
     places: Array = np.asarray(shown.X, dtype=np.float64)
     if view.flat.degrees:
         places = plane(shown.X, shown.centers, _names(run, places.shape[1], shown)).points
-    ends: Array = places[np.asarray(shown.edges)].reshape(-1, 4)
-    return ends
+    return np.asarray(places[np.asarray(shown.edges)].reshape(-1, 4))
 
 
 def _has_regions(run: FitRun, view: View) -> bool:
@@ -243,8 +242,7 @@ def _average(run: FitRun, shown: ShownRows, rows: Any, centers: Array) -> Array:
 
 def _mean(X: Any, weights: Array | None) -> Array:
     weights = np.ones(X.shape[0]) if weights is None or not weights.sum() > 0 else weights
-    mean: Array = (weights / weights.sum()) @ X  # sums of very large numbers would be infinite
-    return mean
+    return np.asarray((weights / weights.sum()) @ X)  # sums of very large numbers are infinite
 
 
 def _robust_deviation(shown: ShownRows) -> tuple[Array, str]:
@@ -321,12 +319,11 @@ def center_table(
         for i in listed_clusters(run)
     ]
     wide = ' class="wide"' * (len(facts) + len(columns) > WIDE)
-    return scrolled(
+    whole = (
         f'<table{wide}><thead><tr><th scope="col" class="name">cluster</th>{cells}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>",
-        "Table of the clusters and their centres",
-        "tall",
+        f"<tbody>{''.join(rows)}</tbody></table>"
     )
+    return scrolled(whole, "Table of the clusters and their centres", "tall")
 
 
 def _cluster_facts(run: FitRun, cities: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -19,7 +19,6 @@ from sklearn.preprocessing import FunctionTransformer
 from kvariates.data.rows import nearest_centers
 from kvariates.estimators.fit_record import FitRecord, fit_record_of
 from kvariates.palette import Array, one_line
-from kvariates.report.fit_page import fit_html
 from kvariates.report.plane import Plane, plane, shown_rows
 from kvariates.report.run import FitRun, FittedTable, ShownRows
 from kvariates.sources.graph_files import edge_list
@@ -28,13 +27,7 @@ MOST_LETTERS = 80  # of a parameter in the line of Python
 NAMES_OF_X = {"graph": "graph", "precomputed": "distances"}  # in the line of Python, by metric
 
 
-def report_html(model: Any, X: Any) -> str:
-    """The page of a fitted model, see `kvariates.report.write_report`."""
-    run, shown = _run_of(model, X)
-    return fit_html(run, shown)
-
-
-def _run_of(given: Any, X: Any) -> tuple[FitRun, ShownRows | None]:
+def run_of(given: Any, X: Any) -> tuple[FitRun, ShownRows | None]:
     """What the page is made from."""
     parts = ModelAfterSteps.of(given)
     model, record = parts.model, parts.record

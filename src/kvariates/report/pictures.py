@@ -294,8 +294,7 @@ def _widths(top: Top, tree: HstTree) -> Array:
     """Tree distances of points whose lowest common node it is; an infinite root is one step up."""
     finite = tree.height[tree.height + tree.log_unit < 1024]
     height = np.minimum(tree.height[top.nodes], finite.max(initial=0) + 1)
-    widths: Array = np.ldexp(tree.unit, height + 1)
-    return widths
+    return np.asarray(np.ldexp(tree.unit, height + 1))
 
 
 def _line(top: Top, node: int) -> dict[str, Any]:

@@ -41,8 +41,7 @@ class FittedTable:
 
     def in_file(self, rows: Array) -> Array:
         """The numbers in the file, from 0, of clustered rows."""
-        found: Array = rows if self.kept is None else np.flatnonzero(self.kept)[rows]
-        return found
+        return rows if self.kept is None else np.asarray(np.flatnonzero(self.kept)[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +101,8 @@ class FitRun:
     @property
     def medoid_names(self) -> tuple[str, ...]:
         """What the medoids are called: by name, or by their rows; empty if centres are means."""
-        if self.medoids or self.medoid_ids:
-            return self.medoids or self.medoid_ids
-        return tuple(f"{self.unit[:-1]} {i:,}" for i in self.medoid_rows)
+        numbered = tuple(f"{self.unit[:-1]} {i:,}" for i in self.medoid_rows)
+        return self.medoids or self.medoid_ids or numbered
 
     @property
     def medoid_rows(self) -> list[int]:
@@ -154,8 +152,7 @@ class FitRun:
         if self.masses is None:
             return np.full(self.k, 1 / self.k)
         masses = np.maximum(np.asarray(self.masses, float), 0.0)
-        shares: Array = masses / max(float(masses.sum()), np.finfo(float).tiny)
-        return shares
+        return np.asarray(masses / max(float(masses.sum()), np.finfo(float).tiny))
 
     def released(self) -> FitRun:
         """The run as it may be written: of a private fit, what is public or was charged.
