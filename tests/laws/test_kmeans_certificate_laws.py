@@ -125,7 +125,7 @@ def test_a_poor_solution_has_a_large_gap():
 
 
 def test_scale_and_shift_change_nothing():
-    X, centers = blobs(spread=3.0)  # clusters overlap
+    X, centers = blobs(80, spread=3.0)  # clusters overlap
     made = certified(X, centers)
     assert 0.001 < made.gap < 0.2
     scaled = certified(X * 2.0**40, centers * 2.0**40)
@@ -180,10 +180,10 @@ def test_samples_of_a_line_keep_their_confidence():
     x = rng.normal(size=400) + 6 * rng.integers(0, 3, 400)
     cost, centers = line_optimum(x, 3)
     made = [
-        certified(x[:, None], centers, None, seed, SamplePlan(80, 4, 0.9)) for seed in range(20)
+        certified(x[:, None], centers, None, seed, SamplePlan(80, 4, 0.9)) for seed in range(12)
     ]
     assert made[0].cost == pytest.approx(cost)
-    assert sum(one.gap == 0 for one in made) <= binom.isf(1e-6, 20, 0.1)
+    assert sum(one.gap == 0 for one in made) <= binom.isf(1e-6, 12, 0.1)
     assert np.median([one.gap for one in made]) < 0.35
 
 

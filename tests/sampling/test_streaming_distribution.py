@@ -34,14 +34,11 @@ def test_seeds_follow_the_law_of_the_weighted_rows():
     assert follows(draws, law_of(X, np.ones(6))) < ALPHA
 
 
-@pytest.mark.parametrize("synopsis", ["coreset", "k-means#"])
-def test_seeds_follow_the_law_of_the_synopses(synopsis, monkeypatch):
+def test_seeds_follow_the_law_of_the_synopses(monkeypatch):
     """The synopses of one stream; the seeds are drawn from them many times."""
     stream = np.repeat(X, (WEIGHT * 40).astype(int), axis=0)
     stream = stream[np.random.default_rng(0).permutation(len(stream))]
-    model = StreamingKMeans(
-        3, n_synopses=12, synopsis=synopsis, init="d2", max_iter=0, random_state=0
-    ).fit(stream)
+    model = StreamingKMeans(3, n_synopses=12, init="d2", max_iter=0, random_state=0).fit(stream)
     points, weights = model.synopses_, model.synopsis_weights_
     values, of = np.unique(points, axis=0, return_inverse=True)
     law = law_of(values, np.bincount(of.ravel(), weights))
