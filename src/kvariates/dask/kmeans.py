@@ -22,7 +22,6 @@ from kvariates.dask.partitions import (
 from kvariates.dask.transport import (
     DaskTransport,
     HasClient,
-    IterationMarks,
     client_for,
     limited_threads,
 )
@@ -31,6 +30,7 @@ from kvariates.data.rows import Floats, Labels
 from kvariates.estimators.cluster_kmeans import ClusterKMeans, HeldRows, engine
 from kvariates.estimators.partitions import FittedModel
 from kvariates.objectives.objective import Objective
+from kvariates.refining.lloyd import Step
 
 LABEL = "label"  # the name of a Series of labels
 
@@ -86,17 +86,25 @@ class KMeans(HasClient, ClusterKMeans):
         self, X: Any, sample_weight: Any, objective: Objective, *, join: bool
     ) -> Iterator[HeldRows]:
         blocks = blocks_of(X, sample_weight)
-        with client_for(self.client) as client, IterationMarks(client) as marks:
+        with client_for(self.client) as client:
+            marks: list[Any] = []
+
+            def show(step: Step) -> None:
+                """An iteration is a task in Dask's dashboard."""
+                key = f"kvariates-iteration-{id(marks):012x}-{step.iteration}"
+                marks.append(client.submit(_number, step.iteration, key=key))
+
             self._say(f"reading {len(blocks.rows)} partitions")
             plan, futures = hold_partitions(
                 client, blocks, int(self.n_clusters), objective, join=join
             )
             transport = DaskTransport(client, futures)
             try:
-                yield HeldRows(transport, plan, marks.show)
+                yield HeldRows(transport, plan, show)
             finally:  # a traceback that is kept must not keep the rows
                 transport.end()
                 futures.clear()
+                marks.clear()
 
     def _is_partitioned(self, X: Any) -> bool:
         return is_collection(X)
@@ -141,6 +149,10 @@ def _each(function: Any, X: Any, model: FittedModel) -> list[Any]:
 
 
 # -- on a worker: Dask fills in `block_id`, the place of a block in its array ----------------------
+
+
+def _number(iteration: int) -> int:
+    return iteration
 
 
 def _where(block_id: tuple[int, ...] | None) -> str:

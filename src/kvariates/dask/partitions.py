@@ -183,10 +183,6 @@ def _joined(client: Any, parts: list[Any], *, canonical: bool) -> Any:
     return client.submit(Partition.joined, parts, canonical=canonical, pure=False)
 
 
-def _moved(partition: Partition) -> Partition:
-    return Partition.joined([partition])
-
-
 def _balanced(client: Any, futures: dict[str, Any], rows: dict[str, int]) -> dict[str, Any]:
     """The same partitions, of which some are moved to workers that have less to do."""
     wait_for(client, list(futures.values()))
@@ -199,8 +195,9 @@ def _balanced(client: Any, futures: dict[str, Any], rows: dict[str, int]) -> dic
         return futures
     for name, worker in moves(rows, holders, threads).items():  # type: ignore[arg-type]
         futures[name] = client.submit(
-            _moved, futures[name], workers=[worker], allow_other_workers=True, pure=False
-        )
+            Partition.joined, [futures[name]], workers=[worker], allow_other_workers=True,
+            pure=False,
+        )  # fmt: skip
     return futures
 
 

@@ -29,7 +29,6 @@ from kvariates.dask.partitions import wait_for
 from kvariates.estimators.partitions import Partition
 from kvariates.peers.questions import Envelope
 from kvariates.peers.transport import Failure, Reply, reply_of
-from kvariates.refining.lloyd import Step
 
 
 @contextmanager
@@ -100,28 +99,6 @@ class HasClient:
         """In another process, the current client is used."""
         state: Any = super().__getstate__()
         return {**state, "client": None}
-
-
-class IterationMarks:
-    """Shows the iterations of a fit as tasks in Dask's dashboard."""
-
-    def __init__(self, client: Any) -> None:
-        self._client, self._name = client, f"kvariates-iteration-{id(self):012x}"
-        self._marks: list[Any] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._marks = []
-
-    def show(self, step: Step) -> None:
-        key = f"{self._name}-{step.iteration}"
-        self._marks.append(self._client.submit(_done, step.iteration, key=key))
-
-
-def _done(iteration: int) -> int:
-    return iteration
 
 
 # -- threads of a task -----------------------------------------------------------------------------

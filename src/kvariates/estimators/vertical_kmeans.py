@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -24,7 +25,7 @@ from kvariates.fitting import NOBODY, FitOptions
 from kvariates.peers.vertical import Aggregator, InProcessParties, VerticalSession
 from kvariates.peers.vertical_party import VerticalParty
 from kvariates.progress import Progress, Report
-from kvariates.refining.lloyd import Step
+from kvariates.refining.lloyd import LloydResult, Step
 
 
 @dataclass(eq=False, repr=False)
@@ -129,7 +130,7 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
                 int(self.n_clusters), "d2", n_init=int(self.n_init), max_iter=int(self.max_iter),
                 tol=float(self.tol),
             )  # fmt: skip
-            watch = NOBODY if told is None else CalledBack(_told_of(told))
+            watch = NOBODY if told is None else CalledBack(partial(_tell, told))
             result = aggregator.fit(options, validation.generator(self.random_state), watch)
         self._store(result)
         self.cluster_centers_ = [party.centers for party in parties]
@@ -173,13 +174,9 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
         )  # fmt: skip
 
 
-def _told_of(report: Report) -> Callable[[Step], bool]:
-    """A callback of Lloyd that reports every iteration and its cost."""
-
-    def callback(step: Step) -> bool:
-        return report(Progress("iteration", step.iteration + 1, step.statistics.cost))
-
-    return callback
+def _tell(report: Report, step: Step) -> bool:
+    """Report an iteration and its cost."""
+    return report(Progress("iteration", step.iteration + 1, step.statistics.cost))
 
 
 def _columns(X: Any) -> list[Any]:

@@ -41,11 +41,6 @@ class PublicBounds:
         """The largest absolute value."""
         return float(np.abs([self.low, self.high]).max())
 
-    def check_points(self, points: F64) -> None:
-        """ValueError if a point is outside the box."""
-        if not ((points >= self.low) & (points <= self.high)).all():
-            raise ValueError("its row is outside the public bounds")
-
 
 @dataclass(frozen=True, eq=False)
 class PeerLimits:
@@ -119,8 +114,9 @@ class PeerLimits:
         """Rows that the peer shows."""
         if not _is_array(points, shape, np.float64) or not np.isfinite(points).all():
             raise ValueError(f"its rows should be finite, of shape {shape}")
-        if self.bounds is not None:
-            self.bounds.check_points(points)
+        box = self.bounds
+        if box is not None and not ((points >= box.low) & (points <= box.high)).all():
+            raise ValueError("its row is outside the public bounds")
         if np.abs(points).max(initial=0.0) > self.largest:
             raise ValueError("its row has a larger value than it described")
         found: F64 = points
