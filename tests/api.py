@@ -167,7 +167,7 @@ balancing.anticlusters balancing.feasible_groups balancing.group_balance
 certificates.kmeans_certificate certificates.kmedian_certificate
 cli.app cli.fit_dask cli.fit_means cli.measuring cli.options cli.screen
 data.cluster_sums data.distance_tables data.lattice_rows
-data.assigners data.transport_plan demo demo.cities estimators.metric_input estimators.names
+data.assigners data.transport_plan demo demo.cities estimators.metric_input estimators.validation
 federated.client federated.private_peer peers.masks peers.vertical privacy.empty_cells
 privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
 private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates

@@ -20,7 +20,7 @@ from api import (
     REFINEMENTS,
     SYNOPSES,
 )
-from api import names_module as names
+from api import validation_module as validation
 
 import kvariates
 
@@ -43,7 +43,7 @@ LITERALS = {
 
 @pytest.mark.parametrize("name", LITERALS)
 def test_a_literal_has_the_names_of_its_table(name):
-    assert list(typing.get_args(getattr(names, name))) == list(LITERALS[name])
+    assert list(typing.get_args(getattr(validation, name))) == list(LITERALS[name])
 
 
 PUBLIC = [getattr(kvariates, name) for name in kvariates.__all__]

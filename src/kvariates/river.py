@@ -51,15 +51,11 @@ class RiverClusterer(base.Clusterer):
         self.batch_size = batch_size
         self._names: tuple[Any, ...] = ()
         self._rows: list[list[float]] = []
-        self._learned = OnlineKMeans() if model is None else copy.deepcopy(model)
-        if not hasattr(self._learned, "partial_fit"):
+        # The copy of `model` that has learned the batches so far.
+        self.learned: Any = OnlineKMeans() if model is None else copy.deepcopy(model)
+        if not hasattr(self.learned, "partial_fit"):
             raise TypeError(f"model needs partial_fit; {type(model).__name__} has none.")
         self._known: F64 | None = None  # the centres, if they were asked for since the last batch
-
-    @property
-    def learned(self) -> Any:
-        """The copy of `model` that has learned the batches so far."""
-        return self._learned
 
     @property
     def centers(self) -> dict[int, dict[Any, float]]:
@@ -72,21 +68,21 @@ class RiverClusterer(base.Clusterer):
 
     def learn_one(self, x: dict[Any, Any]) -> None:
         """Add a row; the model learns when there are `batch_size` of them."""
-        drops = getattr(self._learned, "missing", "error") == "drop"
+        drops = getattr(self.learned, "missing", "error") == "drop"
         # Sorted, so that the order of the features in a row does not matter.
         names = self._names or tuple(sorted(x, key=str))
         self._rows.append(_values(x, names, nan=drops))
         self._names = names
         if len(self._rows) >= self.batch_size:
             batch, self._rows = np.array(self._rows), []
-            self._learned.partial_fit(batch)
+            self.learned.partial_fit(batch)
             self._known = None
 
     @property
     def _centers(self) -> F64 | None:
         """The centres so far; None if there are none."""
-        if self._known is None and hasattr(self._learned, "cluster_centers_"):
-            centers = self._learned.cluster_centers_
+        if self._known is None and hasattr(self.learned, "cluster_centers_"):
+            centers = self.learned.cluster_centers_
             self._known = np.ascontiguousarray(centers, dtype=np.float64)
         return self._known
 

@@ -15,9 +15,9 @@ from kvariates.dask.partitions import blocks_of
 from kvariates.dask.transport import HasClient, client_for, limited_threads
 from kvariates.data.rows import Rows
 from kvariates.estimators import validation
-from kvariates.estimators.names import KMeansMetric, RandomState
 from kvariates.estimators.partitions import checked_block, checked_weight, in_coordinates
 from kvariates.estimators.saving import SavedModel
+from kvariates.estimators.validation import KMeansMetric, RandomState
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
 from kvariates.summaries.merge_reduce import FAN_IN, LARGER, SYNOPSES
 from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints

@@ -31,7 +31,13 @@ from kvariates.estimators import group_input, input_errors, validation
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
 from kvariates.estimators.fit_record import FitRecord, FittedHtml
 from kvariates.estimators.group_input import GROUP_METRICS
-from kvariates.estimators.names import Auto, GroupMetric, GroupObjectiveName, Integers, RandomState
+from kvariates.estimators.validation import (
+    Auto,
+    GroupMetric,
+    GroupObjectiveName,
+    Integers,
+    RandomState,
+)
 from kvariates.progress import Report
 from kvariates.tables import documented
 

@@ -19,7 +19,7 @@ from kvariates.data.rows import F64, Floats, Numbers, check_sparse
 from kvariates.estimators import input_errors, validation
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import CentersOfRows
-from kvariates.estimators.names import KMeansMetric, MissingRows
+from kvariates.estimators.validation import KMeansMetric, MissingRows
 from kvariates.objectives.objective import objective_for
 from kvariates.progress import Progress, Report
 
@@ -28,43 +28,11 @@ BATCH = 2**16  # rows of a batch that is cut from an array
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows that were checked. `dropped`: how many were left out; `numbers`: of these rows."""
+    """Rows that were checked. `dropped`: how many were left out."""
 
     X: Floats
     weight: F64 | None
-    dropped: int
-    numbers: Numbers = 0
-
-
-def checked_batch(model: Any, X: Any, sample_weight: Any, dtype: Any, missing: str) -> Batch:
-    """The batch as float32 or float64, dense or CSR.
-
-    Pre: `dtype` is that of the first batch, or None if this is the first one.
-    """
-    numbers: Numbers = 0
-    if isinstance(X, Block):
-        numbers, sample_weight = X.row_numbers, X.weight if sample_weight is None else sample_weight
-        X = X.X
-    check_sparse(X)
-    options: dict[str, Any] = {"ensure_min_samples": 0, "ensure_all_finite": missing == "error"}
-    options |= {} if dtype is None else {"dtype": dtype}
-    # What float32 cannot hold becomes infinite, and is refused.
-    with np.errstate(all="ignore"), input_errors.one_line(X):
-        options = {**validation.row_options(X), **options}
-        X = validate_data(model, X, reset=dtype is None, **options)
-    X = validation.canonical(X)
-    if X.shape[0] == 0:
-        return Batch(X, None, 0)
-    weight = validation.weights(sample_weight, X)
-    finite = np.ones(X.shape[0], dtype=bool) if missing == "error" else _finite_rows(X)
-    if finite.all():
-        return Batch(X, weight, 0, numbers)
-    dropped = int(np.count_nonzero(~finite))
-    if dropped == X.shape[0]:
-        return Batch(X[:0], None, dropped)
-    kept = None if weight is None else validation.weights(weight[finite], X[finite])
-    left = np.arange(len(finite)) + numbers if isinstance(numbers, int) else numbers
-    return Batch(X[finite], kept, dropped, left[finite])
+    dropped: int = 0
 
 
 def _finite_rows(X: Any) -> NDArray[np.bool_]:
@@ -172,14 +140,37 @@ class LearnsFromBatches(CentersOfRows):
         return int(vars(self).get("n_rows_dropped_", 0))
 
     def _checked(self, X: Any, sample_weight: Any, *, begun: bool) -> Batch:
-        """In the coordinates of the objective. `begun`: whether the stream has begun."""
+        """Float32 or float64, dense or CSR, in the objective's coordinates.
+
+        `begun`: whether the stream has begun; all batches have the dtype of the first.
+        """
         self._set_objective(begun=begun)
-        batch = checked_batch(self, X, sample_weight, self._dtype if begun else None, self.missing)
-        if not batch.X.shape[0]:
-            return batch
-        rows = self._objective.rows(batch.X, batch.numbers)
-        rows.check_squares()
-        return replace(batch, X=rows.X)
+        numbers: Numbers = 0
+        if isinstance(X, Block):
+            weight = X.weight if sample_weight is None else sample_weight
+            X, sample_weight, numbers = X.X, weight, X.row_numbers
+        check_sparse(X)
+        strict = self.missing == "error"
+        options: dict[str, Any] = {"ensure_min_samples": 0, "ensure_all_finite": strict}
+        # What float32 cannot hold becomes infinite, and is refused.
+        with np.errstate(all="ignore"), input_errors.one_line(X):
+            options = {**validation.row_options(X), **options}
+            options |= {"dtype": self._dtype} if begun else {}
+            X = validate_data(self, X, reset=not begun, **options)
+        X = validation.canonical(X)
+        weight = validation.weights(sample_weight, X) if X.shape[0] else None
+        finite = np.ones(X.shape[0], dtype=bool) if strict else _finite_rows(X)
+        if not finite.all():
+            X = X[finite]
+            weight = None if weight is None or not X.shape[0] else weight[finite]
+            weight = validation.weights(weight, X)
+            numbers = np.arange(len(finite)) + numbers if isinstance(numbers, int) else numbers
+            numbers = numbers[finite]
+        if X.shape[0]:
+            rows = self._objective.rows(X, numbers)
+            rows.check_squares()
+            X = rows.X
+        return Batch(X, weight, int(np.count_nonzero(~finite)))
 
     def _set_objective(self, *, begun: bool) -> None:
         """That of `metric`; ValueError if it was changed in the middle of a stream."""

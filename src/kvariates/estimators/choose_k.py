@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from kvariates.data.rows import F64, Rows, count_distinct
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import printed
-from kvariates.estimators.names import KMeansMetric, RandomState
+from kvariates.estimators.validation import KMeansMetric, RandomState
 from kvariates.k_selection import Choice, choose
 from kvariates.k_selection.search import SelectionOptions
 from kvariates.objectives.objective import OBJECTIVES, objective_for

@@ -23,8 +23,8 @@ from kvariates.estimators import validation
 from kvariates.estimators.callbacks import CallbackSupportMixin, task_done
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters, set_features
-from kvariates.estimators.names import Auto, GivenCenters, KMeansMetric, PeerInit, RandomState
 from kvariates.estimators.partitions import ClusterPlan, FittedModel
+from kvariates.estimators.validation import Auto, GivenCenters, KMeansMetric, PeerInit, RandomState
 from kvariates.fitting import FitOptions, Watch
 from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for

@@ -89,10 +89,6 @@ class FittedMedoids(
     def _takes_sparse(self) -> bool:
         return not callable(self.metric) and self.metric in SPARSE_ROWS
 
-    def _validated_rows(self, X: Any, *, reset: bool) -> Any:
-        check = partial(validate_data, self, reset=reset)
-        return metric_input.checked_rows(X, check, sparse_allowed=self._takes_sparse)
-
     def _store_medoids(self, points: ValidatedPoints, medoids: Ints) -> None:
         """Keep the medoids, and their rows or the graph, for `predict` and `transform`."""
         for name in ("cluster_centers_", "_graph"):  # of an earlier fit
@@ -142,7 +138,8 @@ class FittedMedoids(
             if getattr(X, "ndim", 0) == 2 and X.shape[1] != wanted:
                 raise ValueError(f"X has {X.shape[1]} features, the fit had {wanted}.")
         else:
-            X = self._validated_rows(X, reset=False)
+            check = partial(validate_data, self, reset=False)
+            X = metric_input.checked_rows(X, check, sparse_allowed=self._takes_sparse)
             centers = np.ascontiguousarray(self.cluster_centers_, dtype=X.dtype)
         space = entry.run(centers, X)
         far = space.distances(np.arange(len(self.medoid_indices_))).T

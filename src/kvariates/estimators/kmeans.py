@@ -27,7 +27,7 @@ from kvariates.estimators.fitted_centers import (
     FittedColumns,
     set_features,
 )
-from kvariates.estimators.names import (
+from kvariates.estimators.validation import (
     Algorithm,
     Auto,
     DistortionName,

@@ -20,7 +20,7 @@ from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_medoids import FittedMedoids
 from kvariates.estimators.metric_input import TriangleCheck, ValidatedPoints
-from kvariates.estimators.names import (
+from kvariates.estimators.validation import (
     Auto,
     DistanceFunction,
     Integers,

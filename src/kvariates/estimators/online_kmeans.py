@@ -22,7 +22,7 @@ from kvariates.estimators.batches import (
 )
 from kvariates.estimators.callbacks import FitReport
 from kvariates.estimators.fitted_centers import set_features
-from kvariates.estimators.names import KMeansMetric, MissingRows, RandomState
+from kvariates.estimators.validation import KMeansMetric, MissingRows, RandomState
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.progress import Report
 from kvariates.summaries.stream_state import OnlineRule, OnlineState
@@ -146,7 +146,7 @@ class OnlineKMeans(LearnsFromBatches):
         edges = np.linspace(0, n, parts + 1).round().astype(int).tolist()
         for number, (first, stop) in enumerate(pairwise(edges), 1):
             part = None if weight is None else weight[first:stop]
-            self._learn(Batch(X[first:stop], part, 0))
+            self._learn(Batch(X[first:stop], part))
             self._tell(report, "rows after batch", number)
         self.n_rows_seen_, self.n_rows_dropped_ = table.X.shape[0], table.dropped
         self.labels_ = nearest_centers(table.X, self._float64_centers)

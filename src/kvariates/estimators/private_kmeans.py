@@ -23,7 +23,6 @@ from kvariates.data.rows import Labels, Rows, check_sparse
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import FitReport
 from kvariates.estimators.fitted_centers import FittedCenters
-from kvariates.estimators.names import PrivateMethodName
 from kvariates.estimators.private_input import (
     CONSTRAINTS,
     DomainSpec,
@@ -37,6 +36,7 @@ from kvariates.estimators.private_input import (
     spendable,
     without_missing,
 )
+from kvariates.estimators.validation import PrivateMethodName
 from kvariates.privacy.budget import Budget
 from kvariates.privacy.secret import silent
 from kvariates.private_methods.methods import PRIVATE_METHODS

@@ -20,13 +20,18 @@ from kvariates.data.metrics import METRICS, Vectors
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import FitReport
 from kvariates.estimators.fitted_medoids import FittedMedoids
-from kvariates.estimators.names import DemandMethodName, DistanceFunction, MedianMetric, RandomState
 from kvariates.estimators.private_input import (
     CONSTRAINTS,
     Missing,
     PrivateEstimator,
     checked_claim,
     spendable,
+)
+from kvariates.estimators.validation import (
+    DemandMethodName,
+    DistanceFunction,
+    MedianMetric,
+    RandomState,
 )
 from kvariates.privacy.budget import Budget
 from kvariates.privacy.secret import Secret, silent

@@ -17,7 +17,12 @@ from kvariates.data.metric_spaces import Ints
 from kvariates.data.metrics import METRICS
 from kvariates.data.rows import F64, Labels, Rows, total_cost
 from kvariates.estimators import metric_input, validation
-from kvariates.estimators.names import DistanceFunction, DistortionName, MedianMetric, RandomState
+from kvariates.estimators.validation import (
+    DistanceFunction,
+    DistortionName,
+    MedianMetric,
+    RandomState,
+)
 from kvariates.guarantees import Guarantee
 from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS

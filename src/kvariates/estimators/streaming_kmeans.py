@@ -20,7 +20,7 @@ from kvariates.estimators.batches import LearnsFromBatches, batches_of, keeping_
 from kvariates.estimators.callbacks import FitReport
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import set_features
-from kvariates.estimators.names import (
+from kvariates.estimators.validation import (
     Init,
     KMeansMetric,
     MissingRows,

@@ -20,7 +20,7 @@ from kvariates.estimators import input_errors, validation
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
 from kvariates.estimators.cluster_kmeans import CalledBack
 from kvariates.estimators.fit_record import FitRecord, FittedHtml
-from kvariates.estimators.names import RandomState
+from kvariates.estimators.validation import RandomState
 from kvariates.fitting import NOBODY, FitOptions
 from kvariates.peers.vertical import Aggregator, InProcessParties, VerticalSession
 from kvariates.peers.vertical_party import VerticalParty

@@ -31,7 +31,7 @@ from kvariates.sources.input_file import (
 )
 from kvariates.sources.pieces import MissingValuesError, Place, check_weights, is_clean
 from kvariates.sources.private_text import PrivateTextReader
-from kvariates.sources.readers import Reader
+from kvariates.sources.readers import MatrixReader, Reader
 from kvariates.sources.text_format import TextOptions
 
 Missing = Literal["error", "drop", "mean", "keep"]
@@ -61,7 +61,7 @@ class OpenedTable:
     @cached_property
     def matrix(self) -> Any:
         """All columns as a CSR matrix, if the file holds a sparse matrix."""
-        X = getattr(self.reader, "X", None)
+        X = self.reader.X if isinstance(self.reader, MatrixReader) else None
         return X if sparse.issparse(X) else None
 
     @cached_property
