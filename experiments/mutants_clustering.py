@@ -186,8 +186,8 @@ CLUSTERING = [
     ),
     Mutant(
         "a leaf keeps a view of the caller's rows", "summaries.merge_reduce",
-        "self._leaf.append(piece.take(slice(None)))",
-        "self._leaf.append(piece)",
+        "[*self._leaf, piece.take(slice(None))]",
+        "[*self._leaf, piece]",
         "laws/test_summary_laws.py contracts/test_streaming_kmeans.py",
     ),
     Mutant(

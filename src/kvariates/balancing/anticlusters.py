@@ -161,6 +161,8 @@ def all_groups(problem: GroupProblem, most: int = MOST_LISTED) -> Labels | None:
     which they get their first unit.
     """
     units, G = problem.units, problem.n_groups
+    limits = np.vstack([problem.sizes, problem.least, problem.most])
+    interchangeable = bool((limits == limits[:, :1]).all())
     table = np.zeros((1, 0), dtype=np.int32)
     room, left = problem.sizes[None].copy(), problem.most[None].copy()
     for unit in range(units.n):
@@ -169,7 +171,7 @@ def all_groups(problem: GroupProblem, most: int = MOST_LISTED) -> Labels | None:
         fits &= (left >= counts[:, None]).all(axis=1)
         for other in units.linked(unit)[units.linked(unit) < unit]:
             fits[np.arange(len(table)), table[:, other]] = False
-        if problem.interchangeable:
+        if interchangeable:
             used = table.max(axis=1, initial=-1).astype(np.int64)
             fits &= np.arange(G) <= used[:, None] + 1
         if fits.sum() > most:

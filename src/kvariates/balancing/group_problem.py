@@ -176,12 +176,6 @@ class GroupProblem:
     def n_groups(self) -> int:
         return len(self.sizes)
 
-    @property
-    def interchangeable(self) -> bool:
-        """All groups have the same limits, so that their numbers do not matter."""
-        tables = (self.sizes[None], self.least, self.most)
-        return all(bool((table == table[:, :1]).all()) for table in tables)
-
 
 def group_problem(
     category: Ints, links: Links, n_groups: int, sizes: Ints | None = None

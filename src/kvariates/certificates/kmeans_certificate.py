@@ -141,7 +141,8 @@ class DrawnRows:
         drawn = rng.choice(len(share), size, p=share / share.sum())
         chosen, times = np.unique(drawn, return_counts=True)
         points = problem.points(chosen, times * (total / (size * caps[chosen])))
-        solution = solve(points, problem.k, problem.known.only(chosen), STEPS)
+        known = KnownClusters(problem.known.labels[chosen], problem.known.cost[chosen])
+        solution = solve(points, problem.k, known, STEPS)
         return cls(points, chosen, solution)
 
     def bound(self, k: int, caps: F64) -> float:
@@ -159,7 +160,8 @@ def certify_kmeans(
     """
     problem = _problem(data, centers, labels, report)
     if not problem.cost > 0 or _only_rounding(problem, centers):
-        return _trivial(problem, only_rounding=problem.cost > 0)
+        none = Certificate(0.0, problem.cost, 1.0, None, 0, centers="centres")
+        return replace(none, only_rounding=problem.cost > 0)
     with threadpool_limits(1, "blas"):  # so that the bits do not depend on the number of threads
         if plan is None and len(problem.index) <= EXACT:
             return _exact(problem)
@@ -194,16 +196,6 @@ def _only_rounding(problem: CertifiedRows, centers: F64) -> bool:
     return True
 
 
-def _trivial(
-    problem: CertifiedRows, missing: str | None = None, *, only_rounding: bool = False
-) -> Certificate:
-    """The bound 0, which needs no computation."""
-    return Certificate(
-        0.0, problem.cost, 1.0, None, 0,
-        centers="centres", missing=missing, only_rounding=only_rounding,
-    )  # fmt: skip
-
-
 def _exact(problem: CertifiedRows) -> Certificate:
     points = problem.points(np.arange(len(problem.index)), problem.weight)
     steps = min(EXACT_STEPS, int(EXACT_WORK / len(problem.index) ** 3))
@@ -217,7 +209,8 @@ def _sampled(
 ) -> Certificate:
     k, cost, size = problem.k, problem.cost, SIZE if plan is None else plan.size
     if k > CLUSTERS * size:
-        return _trivial(problem, f"k = {k} is more than half of a sample ({size} rows)")
+        missing = f"k = {k} is more than half of a sample ({size} rows)"
+        return Certificate(0.0, cost, 1.0, None, 0, centers="centres", missing=missing)
     mean = problem.cost / math.fsum(problem.weight)
     pilot = DrawnRows.of(problem, problem.known.cost + mean, size, rng)
     if plan is None:
@@ -319,9 +312,6 @@ class KnownClusters:
     def first_prices(self, weight: F64, level: float) -> F64:
         """The cost of every point plus the level divided by the weight of its cluster."""
         return self.cost + level / np.bincount(self.labels, weight)[self.labels]
-
-    def only(self, chosen: I64) -> KnownClusters:
-        return KnownClusters(self.labels[chosen], self.cost[chosen])
 
 
 def solve(

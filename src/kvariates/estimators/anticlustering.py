@@ -192,8 +192,17 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
         return GROUP_OBJECTIVES[self.objective].needs != ROWS
 
     def _search(self, X: Any, problem: GroupProblem, report: Report | None) -> None:
-        rng = validation.generator(self.random_state)
-        data, rows = self._data(X)
+        rng, data = validation.generator(self.random_state), X
+        # In these, similar rows can be found.
+        rows = None if self.metric == "precomputed" else X.astype(np.float64, copy=False)
+        if self._uses_distances():
+            data = group_input.distances_of(X, self.metric)
+        elif self.metric != "euclidean":
+            others = [name for name, e in GROUP_OBJECTIVES.items() if e.needs != ROWS]
+            raise ValueError(
+                f"objective={self.objective!r} uses squared Euclidean distances; with "
+                f"metric={self.metric!r} use one of {others}."
+            )
         objective = GROUP_OBJECTIVES[self.objective].run(data, problem.units)
         if self.method == "exact":
             found = exact(problem, objective, report)
@@ -213,19 +222,6 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
         groups = f"{self.n_groups} groups, objective {self.objective_:.6g}"
         sweeps = f"{self.n_sweeps_} sweeps{'' if self.converged_ else '; not converged'}"
         return [f"{type(self).__name__}: {groups}", sweeps]
-
-    def _data(self, X: Any) -> tuple[Any, F64 | None]:
-        """What the objective takes, and rows in which similar ones can be found."""
-        if not self._uses_distances():
-            if self.metric != "euclidean":
-                others = [name for name, e in GROUP_OBJECTIVES.items() if e.needs != ROWS]
-                raise ValueError(
-                    f"objective={self.objective!r} uses squared Euclidean distances; with "
-                    f"metric={self.metric!r} use one of {others}."
-                )
-            return X, X
-        rows = None if self.metric == "precomputed" else X.astype(np.float64)
-        return group_input.distances_of(X, self.metric), rows
 
     def _options(self, problem: GroupProblem, report: Report | None) -> SearchOptions:
         restarts, sweeps = self.n_restarts, self.max_sweeps

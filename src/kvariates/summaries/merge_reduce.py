@@ -1,7 +1,8 @@
 """The summaries of a stream: merge and reduce, a uniform sample, and the table of both.
 
 A summary holds a bounded number of weighted points for any number of rows, all of the same features
-and dtype. The result does not depend on how the rows are cut into batches.
+and dtype. The result does not depend on how the rows are cut into batches. Its lists are replaced,
+not changed, by `add` and `merge`: a shallow copy stays as it was.
 
 **Merge and reduce.**
 
@@ -23,6 +24,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,7 @@ class MergeReduce:
 
     def add(self, rows: WeightedPoints, rng: np.random.Generator) -> None:
         """Take in rows. They are copied."""
+        self._levels = [list(level) for level in self._levels]
         self._leaf = self._leaf or [rows.take(slice(0))]
         first = 0
         while first < rows.n:
@@ -69,7 +72,7 @@ class MergeReduce:
             piece = WeightedPoints(rows.points[part], rows.weights[part])
             first += piece.n
             if piece.n < room:
-                self._leaf.append(piece.take(slice(None)))
+                self._leaf = [*self._leaf, piece.take(slice(None))]
                 if len(self._leaf) > MOST_PARTS:
                     self._leaf = [WeightedPoints.joined(self._leaf)]
             else:
@@ -80,8 +83,8 @@ class MergeReduce:
 
     def merge(self, other: Any, rng: np.random.Generator) -> None:
         """Take in all that `other`, a summary of the same kind and options, has taken in."""
-        for level, buckets in enumerate(other._levels):
-            self._level(level).extend(buckets)
+        pairs = zip_longest(self._levels, other._levels, fillvalue=())
+        self._levels = [[*own, *others] for own, others in pairs]
         if other._leaf:
             leaf = WeightedPoints.joined(other._leaf)
             self._leaf = self._leaf or [leaf.take(slice(0))]
@@ -96,11 +99,6 @@ class MergeReduce:
     def rescale(self, factor: float) -> None:
         self._levels = [[bucket.scaled(factor) for bucket in level] for level in self._levels]
         self._leaf = [part.scaled(factor) for part in self._leaf]
-
-    def copy(self) -> MergeReduce:
-        copy = MergeReduce(self._options, self._reduction)
-        copy._levels, copy._leaf = [list(level) for level in self._levels], list(self._leaf)
-        return copy
 
     def to_dict(self) -> State:
         levels = [[bucket.to_dict() for bucket in level] for level in self._levels]
@@ -178,7 +176,6 @@ class Reservoir:
     def __init__(self, options: SummaryOptions) -> None:
         self._size = options.size
         self._parts: list[KeyedRows] = []
-        self._held = 0  # rows of the parts
         self._dropped = np.inf  # the smallest key of a row that is not kept
         self._total = 0  # weight of all rows, exactly, in units of 2**-1074
         self._whole = True  # whether all weights are integers
@@ -227,12 +224,6 @@ class Reservoir:
             weights = rounded_to_integers(weights, total, rng)
         return WeightedPoints(rows.points, weights).positive()
 
-    def copy(self) -> Reservoir:
-        copy = object.__new__(Reservoir)
-        copy.__dict__.update(self.__dict__)
-        copy._parts = list(self._parts)
-        return copy
-
     def rescale(self, factor: float) -> None:
         self._total = from_float(to_float(self._total) * factor)
         self._dropped /= factor
@@ -249,12 +240,11 @@ class Reservoir:
         self._parts = [KeyedRows(WeightedPoints.from_dict(p), p["keys"]) for p in state["parts"]]
         self._dropped, self._total = state["dropped"], state["total"]
         self._whole = state["whole"]
-        self._held = sum(len(part.keys) for part in self._parts)
 
     def _append(self, part: KeyedRows) -> None:
-        self._parts.append(part)
-        self._held += len(part.keys)
-        if self._held > 2 * self._size or len(self._parts) > MOST_PARTS:
+        self._parts = [*self._parts, part]
+        held = sum(len(part.keys) for part in self._parts)
+        if held > 2 * self._size or len(self._parts) > MOST_PARTS:
             self._compact()
 
     def _compact(self) -> None:
@@ -267,7 +257,7 @@ class Reservoir:
             least = np.partition(keys, self._size)[self._size]
             self._dropped = min(self._dropped, float(least))
             all_rows = all_rows.take(np.sort(np.argpartition(keys, self._size)[: self._size]))
-        self._parts, self._held = [all_rows], len(all_rows.keys)
+        self._parts = [all_rows]
 
 
 def rounded_to_integers(weights: F64, total: float, rng: np.random.Generator) -> F64:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import math
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,7 +99,7 @@ class StreamState:
         """
         before = dict(self.__dict__)
         draws = self._rng.bit_generator.state, self._witness_rng.bit_generator.state
-        self._summary, self._witnesses = self._summary.copy(), self._witnesses.copy()
+        self._summary, self._witnesses = copy(self._summary), copy(self._witnesses)
         try:
             first = 0
             while first < X.shape[0]:
@@ -137,12 +138,12 @@ class StreamState:
 
     def merge(self, other: StreamState) -> None:
         """Take in another stream that ends now, too. Pre: same options, synopsis, half-life."""
-        copy = StreamState.from_dict(other.to_dict())
-        copy._rescale(float(exp2(self._age - other._age)))
-        self._summary.merge(copy._summary, self._rng)
-        self._witnesses.merge(copy._witnesses, self._witness_rng)
-        self._weight += copy._weight
-        self.rows_seen += copy.rows_seen
+        added = StreamState.from_dict(other.to_dict())
+        added._rescale(float(exp2(self._age - other._age)))
+        self._summary.merge(added._summary, self._rng)
+        self._witnesses.merge(added._witnesses, self._witness_rng)
+        self._weight += added._weight
+        self.rows_seen += added.rows_seen
 
     def synopses(self) -> WeightedPoints:
         """At most `size` weighted points for all rows. The draws of the stream do not change.
