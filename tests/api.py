@@ -67,7 +67,7 @@ federated.vertical: SESSION simulate_vertical STATE
 file_writing: write_aside
 fitting: fit_kmeans FitOptions
 guarantees: LOST theorem_4
-k_selection: elbow_of guess Guess silhouette_of suggest
+k_selection: elbow_of guess silhouette_of suggest Suggestion
 k_selection.confirmation: Confirmation FALSE_ALARM
 k_selection.search: DivisionTest settled
 numerics.elementary: arcsine exp2 expm1 log1p sine_cosine

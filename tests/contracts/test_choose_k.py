@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from api import Confirmation, Guess, guess, settled, suggest
+from api import Confirmation, Suggestion, guess, settled, suggest
 from contracts.k_choices import blobs
 from experiments import choosing, choosing_families
 from laws import brute
@@ -189,7 +189,7 @@ def test_digits_have_no_clear_number():
 )
 def test_the_answer_and_its_reason(ks, k, answer, why):
     tried, confirmed = np.arange(ks[0], ks[1] + 1), Confirmation(pairs=6)
-    *found, reason = suggest(tried, k, confirmed, Guess(7, "guessed"))
+    *found, reason = suggest(tried, k, confirmed, Suggestion(7, False, "guessed"))
     assert tuple(found) == answer
     assert why in reason
     assert reason.startswith("no clear answer") == (not answer[1])
@@ -199,7 +199,7 @@ def test_the_answer_and_its_reason(ks, k, answer, why):
     ("pairs", "words"), [(1, "the pair of"), (2, "both pairs of"), (3, "all 3 pairs of")]
 )
 def test_few_pairs_of_neighbours_in_words(pairs, words):
-    reason = suggest(np.arange(1, 6), 3, Confirmation(pairs=pairs), Guess(3, "")).reason
+    reason = suggest(np.arange(1, 6), 3, Confirmation(pairs=pairs), Suggestion(3, False, "")).reason
     assert f"and {words} neighbours" in reason
 
 

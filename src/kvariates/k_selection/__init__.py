@@ -105,7 +105,6 @@ class Choice:
         return boxed(title, [self.reason], table)
 
     def _words(self) -> list[list[str]]:
-        """The table of criteria as text."""
         return [
             [
                 str(k), f"{inertia:.6g}",
@@ -170,7 +169,7 @@ class Suggestion(NamedTuple):
     reason: str
 
 
-def suggest(ks: I64, k: int | None, confirmed: Confirmation, guess: Guess) -> Suggestion:
+def suggest(ks: I64, k: int | None, confirmed: Confirmation, guess: Suggestion) -> Suggestion:
     """The suggested k, whether it is clear, and the reason.
 
     `k` is the result of the search; None if some clusters divide at the highest of `ks`.
@@ -237,24 +236,18 @@ def elbow_of(ks: I64, inertia: F64) -> F64:
     return np.asarray((y[0] - y) / (y[0] - y[last]) - (x - x[0]) / (x[last] - x[0]))
 
 
-class Guess(NamedTuple):
-    """A number of clusters, and the reason."""
-
-    k: int
-    reason: str
-
-
-def guess(ks: I64, elbow: F64, silhouette: F64) -> Guess:
+def guess(ks: I64, elbow: F64, silhouette: F64) -> Suggestion:
     """The best k of at least 2: by the silhouette; if all silhouettes are weak, by the elbow."""
     if ks[0] == 1 < len(ks):
         ks, elbow, silhouette = ks[1:], elbow[1:], silhouette[1:]
     if len(ks) == 1:
-        return Guess(int(ks[0]), "no other k was tried")
+        return Suggestion(int(ks[0]), False, "no other k was tried")
     best = int(np.argmax(np.nan_to_num(silhouette, nan=-1)))
     if silhouette[best] >= WEAK or np.isnan(elbow).all():
-        return Guess(int(ks[best]), "largest mean silhouette")
+        return Suggestion(int(ks[best]), False, "largest mean silhouette")
     k, depth = int(ks[np.nanargmax(elbow)]), float(np.nanmax(elbow))
+    reason = f"all silhouettes are below {WEAK:g}; the elbow value is largest, {depth:.2g}"
     if depth < SHALLOW:
-        weak = "neither the silhouette nor the elbow helps; this is the largest mean silhouette"
-        return Guess(int(ks[best]), f"{weak}, {silhouette[best]:.2g}")
-    return Guess(k, f"all silhouettes are below {WEAK:g}; the elbow value is largest, {depth:.2g}")
+        k, weak = int(ks[best]), "neither the silhouette nor the elbow helps; this is the largest"
+        reason = f"{weak} mean silhouette, {silhouette[best]:.2g}"
+    return Suggestion(k, False, reason)

@@ -42,6 +42,7 @@ from kvariates.seeding.seeding_problem import SeedingProblem
 
 from .search import TESTED, DivisionTest, Search, SelectionOptions, two_centers
 
+Pair = tuple[int, int]  # two clusters, or two centres
 FALSE_ALARM = 0.01  # the chance that any of the pairs without a valley passes for one with it
 DEEP = 0.25  # the rows in a valley are at most this share of those on its lower side
 DEEP_PARTS = 0.5  # the same between parts of clusters
@@ -133,11 +134,6 @@ def _found(search: Search) -> str:
     return f"divide into more than {len(search.found)}" if search.k is None else f"show {search.k}"
 
 
-class Pair(NamedTuple):
-    i: int
-    j: int
-
-
 def _without_valley(
     halves: list[Rows], centers: list[F64], both: Rows, rng: np.random.Generator
 ) -> Confirmation:
@@ -198,7 +194,7 @@ def neighbours(rows: Rows, centers: F64) -> list[Pair]:
     around = apart[met[:, 0]] + apart[met[:, 1]]
     np.put_along_axis(around, met.astype(np.int64), np.inf, axis=1)
     free = around.min(axis=1) >= apart[met[:, 0], met[:, 1]]
-    return [Pair(int(i), int(j)) for i, j in met[free]]
+    return [(int(i), int(j)) for i, j in met[free]]
 
 
 class PairTest:
@@ -226,7 +222,7 @@ class PairTest:
         for products in self._products:
             values = products[j] - products[i]
             near = np.flatnonzero(np.abs(values - start - length / 2) <= (0.6 + MARGIN) * length)
-            inside = near[self._inside(products[:, near], Pair(i, j), length)]
+            inside = near[self._inside(products[:, near], (i, j), length)]
             along.append((rounding.fill(values[inside], direction, rng) - start) / length)
         valley = Valley.of(along[0], edges)
         return ValleyCounts(0, 0) if valley is None else valley.counts(along[1])
@@ -237,7 +233,7 @@ class PairTest:
         square = np.diag(self._gram)
         apart = square[one, None] + square[two] - 2 * self._gram[np.ix_(one, two)]
         i, j = np.unravel_index(apart.argmin(), apart.shape)
-        return Pair(int(one[i]), int(two[j]))
+        return int(one[i]), int(two[j])
 
     def _inside(self, products: F64, pair: Pair, length: float) -> NDArray[np.bool_]:
         """Which rows lie in the convex region around the two centres of `pair`."""

@@ -18,11 +18,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from kvariates.palette import LONGEST_NAME, PALETTE, cut, lighter
 
-HERE = Path(__file__).parent
 MINUS = "\u2212"
 CONTROLS = {**{code: 0x2400 + code for code in range(0x20)}, 0x7F: 0x2421}
 HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # categories of characters
@@ -66,8 +66,7 @@ class Section:
 
 def page_html(title: str, lead: str, sections: Iterable[Section]) -> str:
     """The whole page. `title` and `lead` are plain texts."""
-    style = _style()
-    script = "".join((HERE / name).read_text("utf-8") for name in ("page.js", "scatter.js"))
+    style, script = _style(), _read("page.js") + _read("scatter.js")
     hashes = [in_base64(hashlib.sha256(words.encode()).digest()) for words in (style, script)]
     policy = (
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
@@ -78,22 +77,15 @@ def page_html(title: str, lead: str, sections: Iterable[Section]) -> str:
     parts = "".join(
         f'<section id="{text(s.id)}"><h2>{text(s.title)}</h2>{s.html}</section>\n' for s in shown
     )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        '<meta name="generator" content="kvariates">\n'
-        f"<title>{text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        '<a class="skip" href="#main">To the content</a>\n'
-        f'<header><div class="top"><h1>{text(title)}</h1>'
-        '<button type="button" id="theme" aria-label="Change between light and dark">'
-        '<span aria-hidden="true">◐</span></button></div>'
-        f'<p class="lead">{text(lead)}</p><nav aria-label="Sections">{links}</nav></header>\n'
-        f'<main id="main">\n{parts}</main>\n'
-        '<div id="tip" role="status" hidden></div>\n'
-        f"<script>{script}</script>\n</body>\n</html>\n"
-    )
+    return Template(_read("page.html")).substitute(
+        policy=policy, style=style, script=script, title=text(title), lead=text(lead),
+        links=links, sections=parts,
+    )  # fmt: skip
+
+
+@cache
+def _read(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
 def text(value: Any) -> str:
@@ -221,7 +213,7 @@ def _style() -> str:
         f":root[data-theme=dark]{{{dark};color-scheme:dark}}"
         f"@media print{{:root:root:root{{{light};color-scheme:light}}}}{clusters}\n"
         + room
-        + (HERE / "page.css").read_text(encoding="utf-8")
+        + _read("page.css")
     )
 
 
