@@ -75,8 +75,8 @@ numerics.draws: draw_proportional priority_sample
 numerics.valleys: deepest_valley pooled_p_value RoundedColumns Valley ValleyCounts
 objectives.distortion: KullbackLeibler mean_row MIX
 objectives.distortions: DISTORTIONS Mahalanobis
-objectives.divergence_objective: DivergenceObjective filled in_dtype
-objectives.objective: objective_for OBJECTIVES SquaredEuclidean
+objectives.objective: DivergenceObjective filled in_dtype objective_for OBJECTIVES
+    SquaredEuclidean
 palette: FAINT INK lighter looks MARKERS PALETTE spread_colors
 peers.bounds: PublicBounds
 peers.coordinator: call Coordinator PeerLost
@@ -124,8 +124,7 @@ private_methods.task: DemandTask PrivateMethod PrivateResult PrivateTask RowCoun
     run_method Traits
 ray.kmeans: RayActors=_Actors
 refining.lloyd: lloyd LloydResult MeanUpdate refine RefineProblem StopRule
-refining.minibatch: batches minibatch
-refining.refinements: hartigan lloyd_with_swaps REFINEMENTS swapped
+refining.refinements: batches hartigan lloyd_with_swaps minibatch REFINEMENTS swapped
 refining.size_limits: LimitedScan refine_within SizeLimits
 refining.swaps: AllCandidates MedoidProblem MedoidState search swap_medoids SwapSearch
 report.clusters: contrast in_words
@@ -172,7 +171,7 @@ federated.client federated.private_peer peers.masks peers.vertical privacy.empty
 privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
 private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates
 private_methods.noisy_lloyd private_methods.noisy_tree private_methods.private_swaps
-private_methods.sample_aggregate private_methods.task refining.medoid_search refining.minibatch
+private_methods.sample_aggregate private_methods.task refining.medoid_search
 refining.refinements refining.swaps report.clusters seeding.global_kmeans
 seeding.seedings sources.assembling sources.input_file
 sources.opened_table sources.private_text sources.scaling estimators.saving file_writing

@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from api import HostData, RefineProblem, Rows, StopRule, batches, minibatch, refine, total_cost
-from api import minibatch_module as module
+from api import refinements_module as module
 from laws import brute
 from laws.cases import LAYOUTS, every_matrix, rows, start
 from sampling.chi_square import ALPHA, chi_square

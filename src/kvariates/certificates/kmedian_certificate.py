@@ -191,7 +191,7 @@ def _all_distances(problem: CertifiedProblem, rng: np.random.Generator) -> DualP
             return None
         if pairs * measured.dtype.itemsize > TABLE_BYTES:
             lists = row_lists(measured, cap, weight, LIST_ENTRIES)
-            found, whole = (None, False) if lists is None else (lists.lists, lists.whole)
+            found, whole = (None, False) if lists is None else (lists, lists.whole)
         else:
             D, cap = measured.matrix().D, np.full(len(weight), math.inf)
             found = DistanceTable(weight, D)

@@ -70,6 +70,7 @@ class DistanceTable(DistanceOracle):
 @dataclass(frozen=True)
 class DistanceLists(DistanceOracle):
     lists: NeighborLists  # list j: the points of candidate j
+    whole: bool = False  # all distances are known to be whole numbers, also those left out
 
     @property
     def n_candidates(self) -> int:
@@ -131,13 +132,7 @@ def graph_lists(
     return DistanceLists(weight, NeighborLists(*by_candidate))
 
 
-@dataclass(frozen=True)
-class ListsOfRows:
-    lists: DistanceLists
-    whole: bool  # all distances are whole numbers, also those left out
-
-
-def row_lists(space: DistanceRows, cap: F64, weight: F64, limit: int) -> ListsOfRows | None:
+def row_lists(space: DistanceRows, cap: F64, weight: F64, limit: int) -> DistanceLists | None:
     """Lists of all distances below the cap; None if there seem to be more than `limit`."""
     counts, points, kept, whole, size = [], [], [], True, 0
     for first in range(0, space.n_candidates, space.block):
@@ -152,7 +147,7 @@ def row_lists(space: DistanceRows, cap: F64, weight: F64, limit: int) -> ListsOf
         kept.append(rows[below].astype(np.float64))
     start = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
     lists = NeighborLists(start, np.concatenate(points), np.concatenate(kept))
-    return ListsOfRows(DistanceLists(weight, lists), whole)
+    return DistanceLists(weight, lists, whole)
 
 
 def all_whole(D: Floats) -> bool:

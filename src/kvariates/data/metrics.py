@@ -266,7 +266,7 @@ def _cosine(X: Any, at: Any) -> MetricSpace:
 def _csr(rows: Any) -> Any:
     out = scipy.sparse.csr_array(rows)
     if not out.has_canonical_format:
-        out = out.copy() if out is rows else out
+        out = out.copy()  # its arrays are those of `rows`
         out.sum_duplicates()
     return out
 

@@ -93,21 +93,14 @@ def transport(
     Pre: positive supplies, and k * low <= their sum <= k * high. Ties go to the lowest index where
     the limits leave a choice.
     """
-    first = _first_prices(rows, centers, supply, limits, start)
-    values, labels = first.prices.values.copy(), np.full(rows.n, -1, dtype=np.int32)
+    first, far = _first_prices(rows, centers, supply, limits, start)
+    values, labels = first.values.copy(), np.full(rows.n, -1, dtype=np.int32)
     high = min(limits.high, _total(rows, supply))
     *parts, spread, passes, paths = _native.transport(
-        rows.view, centers, supply, limits.low, high, first.prices.tau, values, labels
+        rows.view, centers, supply, limits.low, high, first.tau, values, labels
     )
-    prices = first.prices.next(values, spread)
-    return TransportPlan(labels, prices, RowParts(*parts), passes, paths, first.far or paths)
-
-
-class FirstPrices(NamedTuple):
-    """Where to start; `far` as in `TransportPlan`, 0 if not known."""
-
-    prices: Prices
-    far: int = 0
+    prices = first.next(values, spread)
+    return TransportPlan(labels, prices, RowParts(*parts), passes, paths, far or paths)
 
 
 def _total(rows: Rows, supply: I64 | None) -> int:
@@ -116,14 +109,15 @@ def _total(rows: Rows, supply: I64 | None) -> int:
 
 def _first_prices(
     rows: Rows, centers: F64, supply: I64 | None, limits: UnitLimits, given: Prices | None
-) -> FirstPrices:
-    """Zero or the given prices for few rows; otherwise those of a sample, if they are better.
+) -> tuple[Prices, int]:
+    """Where to start, and `far` as in `TransportPlan`, 0 if it is not known.
 
-    A size in a sample has an error of about the root of the rows in a cluster.
+    Zero or the given prices for few rows; otherwise those of a sample, if they are better. A size
+    in a sample has an error of about the root of the rows in a cluster.
     """
     k = len(centers)
     if rows.n <= max(SMALLEST, ROWS_OF_CLUSTER * k):
-        return FirstPrices(Prices.zero(rows, centers) if given is None else given)
+        return (Prices.zero(rows, centers) if given is None else given), 0
     count = rows.n // SAMPLED
     places = np.arange(count) + np.random.default_rng(0).random(count)
     sample = np.minimum((places * (rows.n / count)).astype(np.int64), rows.n - 1)
@@ -132,5 +126,5 @@ def _first_prices(
     shared = limits.shared(_total(part, units), _total(rows, supply))
     plan = transport(part, centers, units, shared, given)
     if given is not None and plan.far < SAMPLING_ERROR * np.sqrt(count * k):
-        return FirstPrices(given.expecting(2))
-    return FirstPrices(plan.prices.expecting(0.5), SAMPLED * plan.far)
+        return given.expecting(2), 0
+    return plan.prices.expecting(0.5), SAMPLED * plan.far

@@ -27,7 +27,7 @@ from kvariates.guarantees import Guarantee
 from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.distortions import LOST as DISTORTION_LOST
-from kvariates.objectives.divergence_objective import DivergenceObjective
+from kvariates.objectives.objective import DivergenceObjective
 from kvariates.refining.lloyd import StopRule, refine
 from kvariates.seeding import global_kmeans as global_seeding
 from kvariates.seeding import medoid_seedings

@@ -2,7 +2,7 @@
 
 The loop is the only one. What varies is given to it: the assigner (where the rows are and how they
 are assigned), the update (how statistics become centres) and the rule when to stop. Besides those
-of this room, `objectives.divergence_objective`, `private_methods.noisy_lloyd` and `peers.vertical`
+of this room, `objectives.objective`, `private_methods.noisy_lloyd` and `peers.vertical`
 have assigners and updates. The loop does not look into centres: they need not be an array.
 """
 

@@ -214,9 +214,9 @@ class MiniBatches:
                 "centres; give more batches or lower n_clusters."
             )
 
-        def batch(t: int) -> ProbedRows:
+        def batch(t: int) -> tuple[I64, Rows]:
             indices = np.asarray(self.batches[t], dtype=np.int64)
-            return ProbedRows(indices, rows.subset(indices))
+            return indices, rows.subset(indices)
 
         return StepPotential(rows, weight, k, batch)
 
@@ -228,31 +228,26 @@ class CallableProbe:
     function: Callable[[Any, int], Any]
 
     def potential(self, rows: Rows, weight: F64 | None, k: int) -> StepPotential:
-        def moved_rows(t: int) -> ProbedRows:
+        def moved_rows(t: int) -> tuple[I64, Rows]:
             moved = np.ascontiguousarray(self.function(rows.X, t + 1), dtype=np.float64)
             if moved.shape != (rows.n, rows.d) or not np.isfinite(moved).all():
                 raise ValueError(
                     f"probe returned an array of shape {moved.shape} for rows of shape "
                     f"{(rows.n, rows.d)}; it must be finite and of that shape."
                 )
-            return ProbedRows(np.arange(rows.n), Rows.of(moved))
+            return np.arange(rows.n), Rows.of(moved)
 
         return StepPotential(rows, weight, k, moved_rows)
 
 
-@dataclass(frozen=True)
-class ProbedRows:
-    """The rows that one step may pick, and where they are measured."""
-
-    indices: I64
-    probes: Rows
-
-
 class StepPotential(Potential):
-    """A potential that every step measures anew, at probes of its own."""
+    """A potential that every step measures anew, at probes of its own.
+
+    `probed`: from the number of a step to the rows that it may pick, and where they are measured.
+    """
 
     def __init__(
-        self, rows: Rows, weight: F64 | None, k: int, probed: Callable[[int], ProbedRows]
+        self, rows: Rows, weight: F64 | None, k: int, probed: Callable[[int], tuple[I64, Rows]]
     ) -> None:
         super().__init__(np.empty((k, rows.d)))
         self.points, self.weight, self._probed = rows, weight, probed
@@ -260,7 +255,7 @@ class StepPotential(Potential):
 
     def add_best(self, candidates: F64) -> int:
         self.flush()
-        after = self._at.probes.distances(candidates, squared=True)
+        after = self._probes.distances(candidates, squared=True)
         left = np.minimum(self._left[:, None], after)
         best = int(np.argmin((left * self._weight[:, None]).sum(axis=0)))
         self.add(candidates[best : best + 1])
@@ -275,14 +270,13 @@ class StepPotential(Potential):
         mass = self._cost if self._cost.any() else self._weight
         if not mass.any():
             raise ValueError("No row of positive weight to pick a centre from.")
-        return int(self._at.indices[draw_proportional(mass, 1, rng)[0]])
+        return int(self._indices[draw_proportional(mass, 1, rng)[0]])
 
     def flush(self) -> None:
         """Measure this step's probes against the known centres."""
         if self._measured == self._known:
             return
-        self._at = self._probed(self._known)
-        indices, probes = self._at.indices, self._at.probes
+        self._indices, self._probes = indices, probes = self._probed(self._known)
         self._weight = np.ones(len(indices)) if self.weight is None else self.weight[indices]
         if self._known:
             self._left = probes.costs(self.centers, probes.nearest(self.centers))
