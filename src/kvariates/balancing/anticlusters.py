@@ -31,6 +31,7 @@ from kvariates.balancing.group_problem import (
     Links,
     Units,
     group_problem,
+    pairs_of,
     program,
     solved,
 )
@@ -113,9 +114,7 @@ def grouped_folds(
     rng: np.random.Generator,
 ) -> ExchangeEnd:  # fmt: skip
     """The fold of each row. `group`: a number for each row; `data`: what the objective takes."""
-    rows = np.argsort(group, kind="stable")
-    same = np.flatnonzero(np.diff(group[rows]) == 0)
-    links = Links(np.stack([rows[same], rows[same + 1]], axis=1), NO_LINKS)
+    links = Links(pairs_of(group, np.arange(len(group))), NO_LINKS)
     problem = group_problem(np.zeros(len(group), dtype=np.int64), links, n_folds)
     size = problem.units.size
     starts = np.stack([evenly_packed(size, n_folds, rng) for _ in range(options.n_restarts)])

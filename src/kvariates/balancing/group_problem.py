@@ -137,6 +137,13 @@ class Units:
         return np.ascontiguousarray(member @ rows)
 
 
+def pairs_of(label: Ints, rows: Ints) -> Ints:
+    """Pairs of these rows that join all of equal labels."""
+    rows = rows[np.argsort(label[rows], kind="stable")]
+    same = np.flatnonzero(np.diff(label[rows]) == 0)
+    return np.stack([rows[same], rows[same + 1]], axis=1).astype(np.int64)
+
+
 def units_of(n: int, category: Ints, links: Links) -> Units:
     """The units of n rows; InfeasibleError if a cannot-link is within a unit."""
     joined = sparse.csr_array((np.ones(len(links.must)), tuple(links.must.T)), shape=(n, n))

@@ -146,7 +146,6 @@ class DrawnRows:
         return cls(points, chosen, solution)
 
     def bound(self, k: int, caps: F64) -> float:
-        """The dual bound with prices of at most the caps."""
         return capped_bound(self.points, k, self.solution, caps[self.chosen])
 
 

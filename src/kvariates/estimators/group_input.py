@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.balancing.group_problem import NO_LINKS, Categories, InfeasibleError, Links
+from kvariates.balancing.group_problem import NO_LINKS, Categories, InfeasibleError, Links, pairs_of
 from kvariates.data.exchanges import Ints
 from kvariates.data.metrics import DISTANCES, METRICS, ROWS
 from kvariates.data.rows import Floats
@@ -94,23 +94,18 @@ def _numbered(column: Any, name: str) -> tuple[Ints, list[str]]:
 
 def links_of(must_link: Any, cannot_link: Any, n: int) -> Links:
     """Pairs of rows; must-links may also be labels, with -1 for rows without any."""
-    must = None if must_link is None else _array(must_link, "must_link")
+    label = None if must_link is None else _array(must_link, "must_link")
     cannot = None if cannot_link is None else _array(cannot_link, "cannot_link")
-    return Links(_must(must, n), _pairs(cannot, n, "cannot_link"))
-
-
-def _must(label: Any, n: int) -> Ints:
     if label is None or label.ndim != 1 or not len(label):
-        return _pairs(label, n, "must_link")
-    if label.shape != (n,) or label.dtype.kind not in "iu":
+        must = _pairs(label, n, "must_link")
+    elif label.shape == (n,) and label.dtype.kind in "iu":
+        must = pairs_of(label, np.flatnonzero(label >= 0))
+    else:
         raise ValueError(
             f"must_link should be pairs of rows, of shape (pairs, 2), or an integer for each of "
             f"the {n} rows (-1: no link); got {label.dtype} of shape {label.shape}."
         )
-    rows = np.flatnonzero(label >= 0)
-    rows = rows[np.argsort(label[rows], kind="stable")]
-    same = label[rows[1:]] == label[rows[:-1]]
-    return np.stack([rows[:-1][same], rows[1:][same]], axis=1).astype(np.int64)
+    return Links(must, _pairs(cannot, n, "cannot_link"))
 
 
 def _pairs(table: Any, n: int, name: str) -> Ints:

@@ -122,15 +122,12 @@ class MergeReduce:
         larger = max(1, min(LARGER, BUCKET_BYTES // n_bytes))
         return larger * size, max(2, min(FAN_IN, LEAF_BYTES // (larger * n_bytes)))
 
-    def _level(self, level: int) -> list[WeightedPoints]:
-        while len(self._levels) <= level:
-            self._levels.append([])
-        return self._levels[level]
-
     def _push(self, level: int, rows: WeightedPoints, rng: np.random.Generator) -> None:
         """Reduce rows to a bucket of a level."""
+        if level == len(self._levels):
+            self._levels.append([])
         bucket = replace(self._options, size=self._shape()[0])
-        self._level(level).append(self._reduction(rows, bucket, rng))
+        self._levels[level].append(self._reduction(rows, bucket, rng))
 
     def _carry(self, rng: np.random.Generator) -> None:
         """Reduce the buckets of every level that has enough of them."""
