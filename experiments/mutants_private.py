@@ -103,7 +103,7 @@ PRIVATE = [
     Mutant(
         "a level of the tree is not charged", "private_methods.demand_counts",
         "        if number == 1:\n",
-        "        if number == 1:\n            accountant.charges.pop()\n",
+        "        if number == 1:\n            task.charges.pop()\n",
         "privacy/test_private_kmedian.py privacy/test_replay_demand.py",
     ),
     Mutant(
@@ -150,9 +150,9 @@ PRIVATE = [
     ),
     Mutant(
         "a level of the partition is not charged", "private_methods.candidate_trials",
-        "return accountant.release(query, cost).value\n\n            grid",
-        "value = accountant.release(query, cost).value\n"
-        "                if level:\n                    accountant.charges.pop()\n"
+        "return release(query, cost).value\n\n            grid",
+        "value = release(query, cost).value\n"
+        "                if level:\n                    self.task.charges.pop()\n"
         "                return value\n\n            grid",
         "privacy/test_every_method.py privacy/test_replay.py",
     ),

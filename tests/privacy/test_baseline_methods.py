@@ -10,7 +10,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from api import (
-    Accountant,
     Domain,
     Gupt,
     Loss,
@@ -168,13 +167,13 @@ def test_one_block_moves_the_scores_of_a_median_by_one_up_or_down(adjacency):
 
 @both_adjacencies
 def test_the_number_of_rows_is_public_or_released(adjacency):
-    task, accountant = task_of(blobs(), adjacency=adjacency, loss=(1.0, 0.0)), Accountant()
-    count = task.row_count(0.25, accountant, [1.0, 2.0])
-    left = 1.0 - sum(charge.cost for charge in accountant.charges)
+    task = task_of(blobs(), adjacency=adjacency, loss=(1.0, 0.0))
+    count = task.row_count(0.25, [1.0, 2.0])
+    left = 1.0 - sum(charge.cost for charge in task.charges)
     assert sum(cost.value for cost in count.costs) == pytest.approx(left, rel=1e-12)
     if adjacency == "replace-one":
         assert count.n == 900
-        assert not accountant.charges
+        assert not task.charges
     else:
-        assert accountant.charges[0].cost == pytest.approx(0.25, rel=1e-12)
+        assert task.charges[0].cost == pytest.approx(0.25, rel=1e-12)
         assert abs(count.n - 900) < 80  # e^-20

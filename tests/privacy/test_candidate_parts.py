@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from api import (
     SIDE,
-    Accountant,
     AllCandidates,
     Candidates,
     Cost,
@@ -134,7 +133,7 @@ def test_a_noisy_partition_also_tests_empty_cubes(p):
         plan = choices._plan(task, 1)
         with watch_releases(values):
             remaining = RemainingCost(task.cost, plan.weight)
-            KMeansTrials(task, choices, plan, remaining, Accountant()).trial()
+            KMeansTrials(task, choices, plan, remaining).trial()
         (found,) = list(values.values())[:1]
         passed += len(found["cells"]) if isinstance(found, dict) else np.isfinite(found).sum()
     assert 1 <= passed <= 60  # Poisson(12), up to the rounding of the threshold
@@ -243,11 +242,11 @@ def test_with_a_huge_budget_swaps_are_the_best_ones(adjacency, delta):
         problem, start = swap_problem(np.random.default_rng(seed)), np.arange(3)
         how = SwapSearch(AllCandidates(np.arange(25), 25))
         best = swap_medoids(MedoidState.of(problem, start.copy()), how)
-        accountant, swaps = Accountant(), best.n_swaps + 2
-        choose = PrivateChooser(4.0, 1.0, adjacency, cost.split([1.0] * (swaps + 1)), accountant)
+        task, swaps = make_task(np.zeros((1, 1)), adjacency=adjacency), best.n_swaps + 2
+        choose = PrivateChooser(task, 4.0, 1.0, cost.split([1.0] * (swaps + 1)))
         found = draw_swaps(Secret(problem), start, 25, swaps, choose).medoids
         assert sorted(found) == sorted(best.medoids)
-        assert len(accountant.charges) == swaps + 1
+        assert len(task.charges) == swaps + 1
 
 
 def test_the_scores_of_neighbours_move_by_the_cost_of_one_row():
@@ -289,7 +288,7 @@ def test_with_a_huge_budget_recovery_gives_exact_means(kind, layout):
         sparse=layout is not np.asarray,
     )
     recovery = Recovery(kind, 6 if task.sparse else None, 1.0, 6)
-    found = recovery(task, Secret(labels), task.cost, Accountant())
+    found = recovery(task, Secret(labels), task.cost)
     assert np.array_equal(found.counts, np.bincount(labels))
     rows = seen(task.rows)
     dense = rows.toarray() if task.sparse else rows
@@ -304,9 +303,7 @@ def test_picks_are_the_largest_features():
     X[:, 7], X[:, 31], X[:25, 2] = 0.5, -0.7, 0.3
     domain = Domain.around(np.zeros(40), 1.0)
     task = PrivateTask(domain.rows(X), domain, 1, "replace-one", Loss(HUGE, 0.0))
-    found = Recovery("picks", None, 1.0, 2)(
-        task, Secret(np.zeros(50, np.int32)), task.cost, Accountant()
-    )
+    found = Recovery("picks", None, 1.0, 2)(task, Secret(np.zeros(50, np.int32)), task.cost)
     assert list(np.flatnonzero(found.sums[0])) == [7, 31]
 
 

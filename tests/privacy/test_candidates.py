@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from api import (
-    Accountant,
     Budget,
     Candidates,
     Cost,
@@ -90,7 +89,7 @@ def test_the_best_of_several_trials_is_chosen():
     choices = Candidates(steps=0)._filled(task, 300, task.cost)
     plan = choices._plan(task, 300)
     remaining = RemainingCost(task.cost, plan.weight)
-    run = KMeansTrials(task, choices, plan, remaining, Accountant())
+    run = KMeansTrials(task, choices, plan, remaining)
     good = run.trial()
     bad = replace(good, centers=good.centers[::-1] + 0.05)
     for trials, best in (([bad, good], 1), ([good, bad, bad], 0)):

@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pytest
 from api import (
-    Accountant,
     Cell,
     DemandCandidates,
     Ledger,
@@ -37,9 +36,9 @@ D = np.linalg.norm(X[:, None] - X, axis=2)
 
 
 def recovered(demand, labels, centers, most=10**6, cost=FREE):
-    task, accountant = task_of(SPACE, demand, len(centers)), Accountant()
-    medoids = recover_medoids(task, SPACE, labels, centers, most, cost, accountant, "recovery 1")
-    return medoids, accountant.charges
+    task = task_of(SPACE, demand, len(centers))
+    medoids = recover_medoids(task, SPACE, labels, centers, most, cost, "recovery 1")
+    return medoids, task.charges
 
 
 @pytest.mark.parametrize("k", [1, 4, 30])

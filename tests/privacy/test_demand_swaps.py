@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 from api import (
-    Accountant,
     CappedDistances,
     Cost,
     DemandLocalSearch,
@@ -77,9 +76,7 @@ def all_swaps(task, start):
 def test_scores_are_the_costs_of_all_swaps(name, k, size):
     task = task_of(SPACES[name], RNG.integers(0, 40, size=size), k)
     start = RNG.permutation(40)[:k]
-    first, last = asked(
-        lambda: private_search(task, start, np.arange(40), [Cost(epsilon=1.0)] * 2, Accountant())
-    )
+    first, last = asked(lambda: private_search(task, start, np.arange(40), [Cost(epsilon=1.0)] * 2))
     expected = np.floor(-all_swaps(task, start) / first.sensitivity.step)
     np.testing.assert_array_equal(first.values, expected)
     assert first.sensitivity.sensitivity == task.cap
@@ -94,7 +91,7 @@ def test_one_more_point_lowers_every_score_by_at_most_the_diameter(name):
         here, there = (
             asked(
                 lambda d=d: private_search(
-                    task_of(SPACES[name], d, 2), start, np.arange(40), [FREE] * 2, Accountant()
+                    task_of(SPACES[name], d, 2), start, np.arange(40), [FREE] * 2
                 )
             )[0]
             for d in (demand, np.append(demand, point))
@@ -108,14 +105,14 @@ def test_one_more_point_lowers_every_score_by_at_most_the_diameter(name):
 @both_adjacencies
 @pytest.mark.parametrize("cost", [Cost(epsilon=0.3), Cost(rho=0.02)])
 def test_the_scale_of_a_swap_is_the_diameter_by_epsilon(adjacency, cost):
-    task, accountant = task_of(SPACES["matrix"], [1, 2, 3], 2, adjacency), Accountant()
-    private_search(task, np.array([0, 5]), np.arange(40), [cost] * 4, accountant)
+    task = task_of(SPACES["matrix"], [1, 2, 3], 2, adjacency)
+    private_search(task, np.array([0, 5]), np.arange(40), [cost] * 4)
     far = task.cap if adjacency == "add-remove" else 2 * task.cap
     scale = far / cost.value if cost.pure else far / math.sqrt(8 * cost.value)
-    assert [charge.label for charge in accountant.charges] == [
+    assert [charge.label for charge in task.charges] == [
         "swap 1", "swap 2", "swap 3", "choice of a set",
     ]  # fmt: skip
-    for charge in accountant.charges:
+    for charge in task.charges:
         assert charge.scale == pytest.approx(scale, rel=1e-5)
         assert charge.scale >= scale * (1 - 1e-12)
         assert charge.cost <= cost.value
@@ -136,7 +133,7 @@ def test_without_noise_it_is_the_search_of_best_swaps(k):
     rng = np.random.default_rng(k)
     space, demand = whole_distances(40, rng), rng.integers(0, 40, size=500)
     task, start = task_of(space, demand, k), rng.permutation(40)[:k]
-    path = private_search(task, start, np.arange(40), [FREE] * 9, Accountant())
+    path = private_search(task, start, np.arange(40), [FREE] * 9)
     weight = np.bincount(demand, minlength=40).astype(float)
     problem = swaps.MedoidProblem(space, weight, np.arange(40))
     costs = [swaps.MedoidState.of(problem, each).cost for each in path.sets]

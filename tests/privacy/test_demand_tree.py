@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from api import Accountant, Cost, DemandHst, LeveledTree, grow, hst_seed, level_costs, noisy_tree
+from api import Cost, DemandHst, LeveledTree, grow, hst_seed, level_costs, noisy_tree
 from privacy.demands import FREE, asked, spaces, task_of
 from privacy.exact_noise import both_adjacencies
 
@@ -13,7 +13,7 @@ every_space = pytest.mark.parametrize("name", SPACES)
 
 def counted(task, depth, cost):
     leveled = LeveledTree.of(grow(task.space, task.rng), depth, task.k)
-    return leveled, noisy_tree(task, leveled, [cost] * len(leveled.levels), Accountant())
+    return leveled, noisy_tree(task, leveled, [cost] * len(leveled.levels))
 
 
 @every_space

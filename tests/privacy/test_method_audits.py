@@ -131,8 +131,8 @@ def test_the_ledger_refuses_swapped_budgets(monkeypatch):
 
     true = PrivateTask.row_count
 
-    def swapped(task, share, accountant, shares):
-        right = true(task, share, accountant, shares)
+    def swapped(task, share, shares):
+        right = true(task, share, shares)
         count = task.cost.split([share, 1.0 - share])[0]
         assert count.value > right.costs[0].value
         return RowCount(right.n, [count] * len(shares))

@@ -6,7 +6,6 @@ With epsilon = 1e9 noise is below a step of the lattice, so only the mechanism i
 import numpy as np
 import pytest
 from api import (
-    Accountant,
     Cost,
     Domain,
     NoisyAssigner,
@@ -24,7 +23,7 @@ FREE = StepCosts(Cost(epsilon=1e9), Cost(epsilon=1e9))
 
 def step(task, centers, radii, costs=FREE):
     """One step on residuals: the assigner and the next centres."""
-    assigner = NoisyAssigner(task, [costs], Accountant(), lambda *_: radii)
+    assigner = NoisyAssigner(task, [costs], lambda *_: radii)
     return assigner, assigner.refine(centers, ShrunkenMean(assigner))
 
 
@@ -61,7 +60,7 @@ def test_without_noise_a_step_is_the_clipped_step(rows, adjacency):
 
 def test_without_noise_the_statistics_are_exact(rows):
     task, centers = make_task(rows, 5, epsilon=2e9), rows[:5]
-    found = NoisyAssigner(task, [FREE], Accountant()).assign(centers)
+    found = NoisyAssigner(task, [FREE]).assign(centers)
     labels = ((seen(task.rows)[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
     assert np.array_equal(found.counts, np.bincount(labels, minlength=5))
     sums = [seen(task.rows)[labels == j].sum(axis=0) for j in range(5)]
@@ -85,7 +84,7 @@ def test_one_row_moves_the_sums_of_residuals_by_one(rows, adjacency, kind):
     """In l2, and by sqrt(d) in l1; the noise is calibrated to this."""
     costs = StepCosts(Cost(**{kind: 0.3}), Cost(**{kind: 0.7}))
     task = make_task(rows, 3, adjacency)
-    counted, summed = step(task, rows[:3], np.full(3, 0.1), costs)[0].accountant.charges
+    counted, summed = step(task, rows[:3], np.full(3, 0.1), costs)[0].task.charges
     far = (1.0 if kind == "rho" else np.sqrt(3)) * (1 if adjacency == "add-remove" else 2)
     assert summed.sensitivity == pytest.approx(far, rel=1e-5)
     assert counted.cost + summed.cost == pytest.approx(1.0, rel=1e-12)

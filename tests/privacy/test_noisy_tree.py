@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 import pytest
 from api import (
-    Accountant,
     AutoMethod,
     Axes,
     Cost,
@@ -109,13 +108,13 @@ def test_principal_axes_are_found(d, rho):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, d)) * np.array([0.2, 0.1, *[0.03 / np.sqrt(d)] * (d - 2)])
     task = make_task(X)
-    location = locate(task, Cost(rho=rho), Accountant())
+    location = locate(task, Cost(rho=rho))
     assert location.n == pytest.approx(20_000, rel=0.01)
     assert location.spread == pytest.approx(0.051, rel=0.05)
     assert worthwhile(task, location, Cost(rho=rho))
-    accountant = Accountant()
-    axes = noisy_tree.principal_axes(task, location, Cost(rho=rho), accountant, rng)
-    assert len(accountant.charges) == (1 if d <= noisy_tree.WIDE else noisy_tree.ROUNDS)
+    task = task.without_charges()
+    axes = noisy_tree.principal_axes(task, location, Cost(rho=rho), rng)
+    assert len(task.charges) == (1 if d <= noisy_tree.WIDE else noisy_tree.ROUNDS)
     assert abs(axes.basis[0, 0]) > 0.99
     assert abs(axes.basis[1, 1]) > 0.99
     assert axes.variances[:2] == pytest.approx([0.04, 0.01], rel=0.3)

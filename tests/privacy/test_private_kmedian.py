@@ -10,7 +10,6 @@ import pytest
 from api import (
     CHANCE,
     PRIVATE_KMEDIAN_METHODS,
-    Accountant,
     DemandCells,
     DemandHst,
     DemandLocalSearch,
@@ -141,7 +140,7 @@ def test_the_estimate_has_the_counts_of_the_cells(name):
     demand = RNG.integers(0, 40, size=200)
     task = task_of(SPACES[name], demand, 3)
     before = RNG.random(40) * (RNG.random(40) < 0.5)
-    counted = demand_counts._count(task, np.ones(40), 6, "round 1", FREE, Accountant())
+    counted = demand_counts._count(task, np.ones(40), 6, "round 1", FREE)
     exact = np.bincount(counted.cells[demand], minlength=6)
     np.testing.assert_array_equal(counted.noisy.value, exact)
     estimate = counted.estimate(before)

@@ -96,19 +96,19 @@ MISTAKES = {
     ),
     "the noisy number of rows is paid for and the exact one used": Mistake(
         task.Task.row_count,
-        "accountant.release(query, first).value",
-        "[accountant.release(query, first), len(self.rows._Secret__value)][1]",
+        "self.accountant.release(query, first).value",
+        "[self.accountant.release(query, first), len(self.rows._Secret__value)][1]",
         METHODS["gupt"], at_threshold("gupt"), "public values depend on the rows", k=1,
     ),
     "a level has no charge": Mistake(
         NoisyMoments.__call__,
-        "made, costs = self.accountant,",
-        "made, costs = (self.accountant if level else Accountant()),",
+        "costs[level], self.task\n",
+        "costs[level], self.task if level else self.task.without_charges()\n",
         TREE, CROWD, "not what was released", delta=1e-6,
     ),
     "a release is made without an accountant": Mistake(
         task.Task.count_cells,
-        "accountant.counts(exact, self.adjacency, label, cost)",
+        "self.counts(exact, label, cost)",
         "[(of := __import__('sys').modules)['kvariates.privacy.mechanisms'].release("
         "of['kvariates.privacy.query'].count_query(exact._Secret__value, self.adjacency, label), "
         "cost)][0]",

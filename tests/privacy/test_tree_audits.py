@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from api import Accountant, Balls, Chosen, Cost, NoisyMoments, audit
+from api import Balls, Chosen, Cost, NoisyMoments, audit
 from api import noisy_tree_module as noisy_tree
 from privacy.exact_noise import both_adjacencies
 from privacy.method_cases import watch_releases
@@ -29,21 +29,21 @@ ROWS = 12
 LOCATION = noisy_tree.RowsLocation(float(ROWS), np.zeros(D), 0.1)  # the row is outside
 
 
-def moments(task, accountant, level):
+def moments(task, level):
     chosen = task.rows.map(
         lambda rows: Chosen(rows, np.where(rows[:, 0] > 0, 0, 1).astype(np.int32))
     )
-    measure = NoisyMoments(task, D, [COST, COST], accountant)
+    measure = NoisyMoments(task, D, [COST, COST])
     measure(chosen, Balls(np.zeros((2, D)), np.ones(2)), level)
 
 
 PARTS = {
-    "location": lambda task, a: noisy_tree.locate(task, COST, a),
-    "axes": lambda task, a: noisy_tree._all_moments(task, LOCATION, COST, a),
+    "location": lambda task: noisy_tree.locate(task, COST),
+    "axes": lambda task: noisy_tree._all_moments(task, LOCATION, COST),
     # From the features, not from random directions: the attacker knows where to look.
-    "rounds": lambda task, a: noisy_tree._power_method(task, LOCATION, COST, a, np.eye(D)),
-    "level": lambda task, a: moments(task, a, 0),
-    "leaves": lambda task, a: moments(task, a, 1),
+    "rounds": lambda task: noisy_tree._power_method(task, LOCATION, COST, np.eye(D)),
+    "level": lambda task: moments(task, 0),
+    "leaves": lambda task: moments(task, 1),
 }
 
 
@@ -53,7 +53,7 @@ def attack(part, adjacency):
     def mechanism(rows):
         values = {}
         with watch_releases(values):
-            PARTS[part](make_task(rows, 2, adjacency, delta=0.01), Accountant())
+            PARTS[part](make_task(rows, 2, adjacency, delta=0.01))
         return values
 
     return audit(mechanism, neighbours("corner", ROWS, D, adjacency), rho=RHO, runs=RUNS)

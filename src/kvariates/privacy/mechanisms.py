@@ -27,11 +27,11 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from kvariates.data.lattice_rows import Adjacency, Lattice
-from kvariates.numerics.draws import F64, I64
+from kvariates.numerics.draws import F64
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge, SensitivityNorm
 from kvariates.privacy.noise_source import Calibrated, Law, calibrated, check_installed
-from kvariates.privacy.query import Query, Scores, count_query, score_query, sum_query
+from kvariates.privacy.query import Query, Scores
 from kvariates.privacy.rounding import MARGIN, root_up, up
 from kvariates.privacy.secret import Secret
 
@@ -72,28 +72,6 @@ class Accountant:
         made = query.map(lambda exact: release(exact, cost)).reveal("it has noise, and a charge")
         self.charges.append(made.charge)
         return made
-
-    def counts(
-        self, exact: Secret[I64], adjacency: Adjacency, label: str, cost: Cost
-    ) -> Release[I64]:
-        """Noisy counts of disjoint cells."""
-        return self.release(exact.map(lambda of: count_query(of, adjacency, label)), cost)
-
-    def sums(
-        self, exact: Secret[F64], lattice: Lattice, adjacency: Adjacency, label: str, cost: Cost,
-        change: Adjacency | None = None,
-    ) -> Release[F64]:  # fmt: skip
-        """Noisy sums of rows on the lattice."""
-        query = exact.map(lambda of: sum_query(of, lattice, adjacency, label, change))
-        return self.release(query, cost)
-
-    def choose(
-        self, scores: Secret[F64], moved: Scores, adjacency: Adjacency, label: str, cost: Cost,
-        change: Adjacency | None = None, parallel: str | None = None,
-    ) -> int:  # fmt: skip
-        """The index of a high score."""
-        query = scores.map(lambda of: score_query(of, moved, adjacency, label, change, parallel))
-        return self.release(query, cost).value
 
     def publish(self, secret: Secret[T], charge: Charge) -> T:
         """A value that was computed with noise of its own; its charge is recorded."""

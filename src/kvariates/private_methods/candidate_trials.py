@@ -33,7 +33,7 @@ from kvariates.data.lattice_rows import Adjacency, on_unit_lattice
 from kvariates.data.rows import F64
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.empty_cells import Passing
-from kvariates.privacy.mechanisms import Accountant, charge_of
+from kvariates.privacy.mechanisms import charge_of
 from kvariates.privacy.query import Histogram, count_query, histogram_query
 from kvariates.privacy.rounding import down
 from kvariates.privacy.secret import Secret
@@ -208,7 +208,6 @@ class Trials(Generic[T]):
     choices: Any
     plan: SearchPlan
     remaining: RemainingCost
-    accountant: Accountant
 
     @abstractmethod
     def trial(self) -> Any:
@@ -224,8 +223,8 @@ class Trials(Generic[T]):
 
     def candidates(self, rows: Secret[F64], rng: np.random.Generator) -> CandidatePoints:
         """Candidates of all repeats (Algorithm 2), on the unit lattice."""
-        plan, remaining, accountant = self.plan, self.remaining, self.accountant
-        found, adjacency = list[CandidatePoints](), self.task.adjacency
+        plan, remaining, found = self.plan, self.remaining, list[CandidatePoints]()
+        adjacency, release = self.task.adjacency, self.task.accountant.release
         for repeat in range(1, plan.repeats + 1):
 
             def measure(counted: Secret[Histogram], level: int, active: int) -> Passing:
@@ -234,7 +233,7 @@ class Trials(Generic[T]):
                 above = plan.cut_above(adjacency, cost, children)
                 label = f"partition {repeat}, level {level + 1}: cubes"  # noqa: B023
                 query = counted.map(lambda of: histogram_query(of, above, adjacency, label))
-                return accountant.release(query, cost).value
+                return release(query, cost).value
 
             grid = Shifted.draw(plan.dimension, plan.halvings, rng)
             one = candidate_tree(rows, grid, plan.most, measure)
@@ -313,17 +312,17 @@ class CandidateChoices(PrivateMethod[T], Generic[T]):
         return replace(self, theory=True)
 
     def __call__(self, task: T) -> PrivateResult:
-        accountant = Accountant()
-        count = task.row_count(COUNT_SHARE, accountant)
+        task = task.without_charges()
+        count = task.row_count(COUNT_SHARE)
         cost, filled = count.costs[0], self._filled(task, count.n, count.costs[0])
         plan, trials = filled._plan(task, count.n), filled.trials or 1
         choice = Fraction(self.choice_share)
         weight = plan.weight * trials + choice * (trials > 1) + filled._last
         part = cost.split([plan.level, weight - plan.level])[0]
-        error = 3 * sum(charge.deviation for charge in accountant.charges)
+        error = 3 * sum(charge.deviation for charge in task.charges)
         notes = plan.notes(task.adjacency, count.n - error, part, task.kind.data)
         remaining = RemainingCost(cost, weight)
-        run = self.runs(task, filled, plan, remaining, accountant)
+        run = self.runs(task, filled, plan, remaining)
         found = [run.trial() for _ in range(trials)]
         best = run.best(found, remaining.take(choice)) if trials > 1 else 0
         return run.result(found[best], notes)

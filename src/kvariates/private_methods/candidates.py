@@ -77,8 +77,7 @@ class KMeansTrials(Trials[PrivateTask]):
         points = _with_others(start, found.points, k, rng)
         chosen = rng.choice(len(points), k, replace=False) if plan.uniform else np.arange(k)
         if plan.swaps:
-            costs, adjacency = self.swap_costs(), self.task.adjacency
-            choose = PrivateChooser(FARTHEST, 1.0, adjacency, costs, self.accountant)
+            choose = PrivateChooser(self.task, FARTHEST, 1.0, self.swap_costs())
             problem = rows.map(partial(_problem, points))
             chosen = draw_swaps(problem, chosen, len(points), plan.swaps, choose).medoids
         centers = points[chosen]
@@ -92,7 +91,7 @@ class KMeansTrials(Trials[PrivateTask]):
     ) -> Trial:  # fmt: skip
         """The clusters of these centres of rows, among all features; shrunken with a guess."""
         domain, labels = self.task.domain, rows.map(lambda of: nearest_centers(of, centers))
-        clusters = self.recovery(self.task, labels, cost, self.accountant)
+        clusters = self.recovery(self.task, labels, cost)
         means = clusters.means() if guess is None else clusters.shrunken_means(guess)
         counts = NoisyCounts.of(clusters.counts, clusters.counted.deviation)
         lifted = domain.clip(means)
@@ -106,14 +105,12 @@ class KMeansTrials(Trials[PrivateTask]):
             return -np.array([_whole_cost(Rows.of(rows), trial.centers, unit) for trial in found])
 
         moved = Scores(float(COST_STEPS), monotone=True)
-        return self.accountant.choose(
-            task.rows.map(scores), moved, task.adjacency, "the best trial", cost
-        )
+        return task.choose(task.rows.map(scores), moved, "the best trial", cost)
 
     def result(self, end: Trial, notes: tuple[str, ...]) -> PrivateResult:
         if steps := self.choices.steps:
             end = self._refined(end, self.remaining.rest.split([1.0] * steps))
-        return PrivateResult(end.centers, self.accountant.charges, end.counts, notes, end.errors)
+        return PrivateResult(end.centers, self.task.charges, end.counts, notes, end.errors)
 
     def _refined(self, end: Trial, costs: list[Cost]) -> Trial:
         """Noisy Lloyd steps on residuals; for sparse rows, labels by the centres and a recovery."""
@@ -125,7 +122,7 @@ class KMeansTrials(Trials[PrivateTask]):
             return end
         radii = ResidualRadii(task, end.counts.values, end.spreads)
         parts = [step_costs(cost, 1, task.domain.d)[0] for cost in costs]
-        assigner = NoisyAssigner(task, parts, self.accountant, radii)
+        assigner = NoisyAssigner(task, parts, radii)
         centers = assigner.refine(end.centers, ShrunkenMean(assigner))
         return Trial(centers, assigner.cluster_counts, assigner.errors(centers), end.spreads)
 

@@ -28,7 +28,6 @@ from kvariates.data.metric_spaces import Ints
 from kvariates.data.metrics import Vectors
 from kvariates.data.rows import F64, nearest_centers
 from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Scores
 from kvariates.private_methods.candidate_trials import (
     CandidateChoices,
@@ -78,7 +77,7 @@ class Cell:
 
 def recover_medoids(
     task: DemandTask, space: Vectors, labels: Ints, centers: Ints, most: int, cost: Cost,
-    accountant: Accountant, name: str,
+    name: str,
 ) -> Ints:  # fmt: skip
     """A private medoid of each cell, among the `most` points nearest to the cell's centre.
 
@@ -92,7 +91,7 @@ def recover_medoids(
             cell = Cell.of(space, points, _nearest(space, center, points, most))
             label = f"{name}: medoid of cell {j + 1}"
             scores, moved = counts.map(cell.scores), Scores(cell.largest, monotone=True)
-            chosen = accountant.choose(scores, moved, task.adjacency, label, cost, parallel=group)
+            chosen = task.choose(scores, moved, label, cost, parallel=group)
             medoids[j] = cell.candidates[chosen]
     return medoids
 
@@ -131,7 +130,7 @@ class MedoidTrials(Trials[DemandTask]):
     recoveries: int = 0
 
     def result(self, end: Ints, notes: tuple[str, ...]) -> PrivateResult:
-        return PrivateResult(end, self.accountant.charges, notes=notes, reach=self.reach)
+        return PrivateResult(end, self.task.charges, notes=notes, reach=self.reach)
 
     def trial(self) -> Ints:
         """Medoids of the task's demand."""
@@ -147,7 +146,7 @@ class MedoidTrials(Trials[DemandTask]):
             space = _vectors(task)
             centers = recover_medoids(
                 task, space, labels, centers, self.choices.n_candidates,
-                self.remaining.take(plan.recover / many), self.accountant,
+                self.remaining.take(plan.recover / many),
                 f"recovery {self.recoveries}",
             )  # fmt: skip
         return centers
@@ -168,7 +167,7 @@ class MedoidTrials(Trials[DemandTask]):
             centers = weighted_medoids(flat, weight if weight.any() else np.ones(n), k, 1)
         if self.plan.swaps:
             candidates, costs = np.union1d(candidates, centers), self.swap_costs()
-            path = private_search(flat, centers, candidates, costs, self.accountant)
+            path = private_search(flat, centers, candidates, costs)
             centers, self.reach = path.medoids, max(self.reach, path.reach)
         return centers
 
@@ -177,7 +176,7 @@ class MedoidTrials(Trials[DemandTask]):
         task, every = self.task, np.arange(self.task.space.n)
         far = CappedDistances(task.space, task.cap)
         costs = np.array([far.matrix(m, every).D.min(axis=0) for m in found], dtype=np.float64)
-        choose = PrivateChooser(far.cap, far.step, task.adjacency, [cost], self.accountant)
+        choose = PrivateChooser(task, far.cap, far.step, [cost])
         return choose.draw(task.rows.map(lambda d: costs[:, d].sum(axis=1)), "the best trial")
 
 

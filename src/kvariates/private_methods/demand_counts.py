@@ -31,7 +31,7 @@ from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import Accountant, Release
+from kvariates.privacy.mechanisms import Release
 from kvariates.private_methods.noisy_centers import NoisyCounts, about_total
 from kvariates.private_methods.private_swaps import (
     DemandLocalSearch,
@@ -111,16 +111,14 @@ class NoisyTree:
 
 
 # proof: hst_counts.md
-def noisy_tree(
-    task: DemandTask, leveled: LeveledTree, costs: list[Cost], accountant: Accountant
-) -> NoisyTree:
+def noisy_tree(task: DemandTask, leveled: LeveledTree, costs: list[Cost]) -> NoisyTree:
     """Release the counts of every level, each for its own cost."""
     tree, counts = leveled.tree, np.zeros(leveled.tree.nodes)
     notes: tuple[str, ...] = ()
     for number, (nodes, cost) in enumerate(zip(leveled.levels, costs, strict=True), start=1):
         cells = _cells(tree, nodes)
         label = f"level {number}: demand of each node"
-        counted = task.count(cells, len(nodes), label, cost, accountant)
+        counted = task.count(cells, len(nodes), label, cost)
         counts[nodes] = counted.value
         if number == 1:
             counts[0] = counted.value.sum()
@@ -169,24 +167,24 @@ class DemandCells(PrivateMethod[DemandTask]):
         self.check_number("second_share", self.second_share, 0.0, 1.0)
 
     def __call__(self, task: DemandTask) -> PrivateResult:
-        accountant, public = Accountant(), np.ones(task.space.n)
+        task, public = task.without_charges(), np.ones(task.space.n)
         first, *others = task.cost.split([1 - self.second_share, self.second_share])
         if task.space.n <= self.first:  # every point is a cell, and one round is enough
             first, others = task.cost, []
-        counted = _count(task, public, self.first, "round 1", first, accountant)
+        counted = _count(task, public, self.first, "round 1", first)
         total = float(counted.noisy.value.sum())
         notes = about_total(counted.noisy.value, counted.noisy.charge.deviation, "first cells")
         estimate = counted.estimate(public)
         for cost in others:
             enough = total / (PER_CELL * cost.deviation(task.adjacency))
             number = self.second or int(np.clip(enough, FEWEST, MOST))
-            counted = _count(task, estimate, number, "round 2", cost, accountant)
+            counted = _count(task, estimate, number, "round 2", cost)
             estimate = counted.estimate(estimate)
         restarts = RESTARTS if task.space.quick_swaps else 0
         medoids = weighted_medoids(task, estimate, task.k, restarts)
         nearest = task.space.two_nearest(medoids).labels
         counts = counted.counts(np.maximum(nearest, 0), estimate, task.k)
-        return PrivateResult(medoids, accountant.charges, counts, notes)
+        return PrivateResult(medoids, task.charges, counts, notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,9 +222,7 @@ class CountedCells:
         return NoisyCounts.of(counts, self.noisy.charge.deviation * np.sqrt(cells))
 
 
-def _count(
-    task: DemandTask, weight: F64, number: int, label: str, cost: Cost, accountant: Accountant
-) -> CountedCells:
+def _count(task: DemandTask, weight: F64, number: int, label: str, cost: Cost) -> CountedCells:
     """Release the demand of the cells of medoids of the weights."""
     number = min(number, task.space.n)
     # Swaps of many medoids of a large graph take long, and cells need not be the best ones.
@@ -234,7 +230,7 @@ def _count(
     medoids = weighted_medoids(task, weight, number, 0, max_swaps=0 if large else MAX_SWAPS)
     labels = task.space.two_nearest(medoids).labels
     cells = np.maximum(labels, 0).astype(np.int64)  # what no medoid reaches is in the first cell
-    noisy = task.count(cells, number, f"{label}: demand of each cell", cost, accountant)
+    noisy = task.count(cells, number, f"{label}: demand of each cell", cost)
     return CountedCells(cells, noisy)
 
 
@@ -294,8 +290,8 @@ class DemandHst(PrivateMethod[DemandTask]):
         self.check_number("seed_share", self.seed_share, 0.0, 1.0)
 
     def __call__(self, task: DemandTask) -> PrivateResult:
-        tree = grow(task.space, task.rng)
-        accountant, leveled = Accountant(), LeveledTree.of(tree, self.levels, task.k)
+        task = task.without_charges()
+        leveled = LeveledTree.of(grow(task.space, task.rng), self.levels, task.k)
         if not leveled.levels:  # all points are at the same place: there is nothing to count
             swaps = max(1, self.n_swaps)
             return DemandLocalSearch(n_swaps=swaps, n_candidates=self.n_candidates)(task)
@@ -304,13 +300,13 @@ class DemandHst(PrivateMethod[DemandTask]):
             each = (1 - self.seed_share) / (self.n_swaps + 1)
             seeding, *searching = task.cost.split([self.seed_share, *[each] * (self.n_swaps + 1)])
         costs = level_costs(seeding, len(leveled.levels), self.decay)
-        noisy = noisy_tree(task, leveled, costs, accountant)
+        noisy = noisy_tree(task, leveled, costs)
         medoids, path, reach = noisy.seeds(task), [], 0.0
         if searching:
             candidates = public_candidates(task, medoids, self.n_candidates, leveled.tree)
-            found = private_search(task, medoids, candidates, searching, accountant)
+            found = private_search(task, medoids, candidates, searching)
             medoids, path, reach = found.medoids, found.sets, found.reach
-        return PrivateResult(medoids, accountant.charges, notes=noisy.notes, path=path, reach=reach)
+        return PrivateResult(medoids, task.charges, notes=noisy.notes, path=path, reach=reach)
 
     def with_theory(self, n: int, k: int) -> DemandHst:
         """All levels of the tree, and T = k ln ln n swaps among all points (Theorem 4.3)."""

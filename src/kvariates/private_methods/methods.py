@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kvariates.privacy.mechanisms import Accountant
 from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.demand_candidates import DemandCandidates
 from kvariates.private_methods.demand_counts import DemandCells, DemandHst
@@ -56,13 +55,13 @@ class AutoMethod(PrivateMethod[PrivateTask]):
     def __call__(self, task: PrivateTask) -> PrivateResult:
         if not task.pure:
             return TreeMethod()(task)
-        d, accountant = task.domain.d, Accountant()
-        count = task.row_count(COUNT_SHARE, accountant)
+        task, d = task.without_charges(), task.domain.d
+        count = task.row_count(COUNT_SHARE)
         rest = task.with_part(count.costs[0])
         enough, otherwise = (ENOUGH_FEW, GridMethod()) if d <= FEW else (ENOUGH, Candidates())
         many = task.loss.epsilon * count.n >= enough * task.k * d
         result = (TreeMethod() if many else otherwise)(rest)
-        return replace(result, charges=(*accountant.charges, *result.charges))
+        return replace(result, charges=(*task.charges, *result.charges))
 
 
 PRIVATE_METHODS: Table[PrivateMethod[PrivateTask]] = Table(

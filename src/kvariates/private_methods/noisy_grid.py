@@ -19,7 +19,7 @@ import numpy as np
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import Accountant, charge_of
+from kvariates.privacy.mechanisms import charge_of
 from kvariates.privacy.query import Histogram, count_query, histogram_query
 from kvariates.private_methods.domain import Domain, solve
 from kvariates.private_methods.noisy_centers import (
@@ -91,8 +91,8 @@ class GridMethod(PrivateMethod[PrivateTask]):
             )
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
-        accountant = Accountant()
-        count = task.row_count(COUNT_SHARE, accountant)
+        task = task.without_charges()
+        count = task.row_count(COUNT_SHARE)
         (cost,) = count.costs
         # The epsilon of Laplace noise with the variance that the cost allows.
         epsilon = cost.value if cost.pure else 2 * math.sqrt(cost.value)
@@ -102,14 +102,14 @@ class GridMethod(PrivateMethod[PrivateTask]):
         query = task.rows.map(grid.histogram).map(
             lambda of: histogram_query(of, threshold, task.adjacency, label)
         )
-        found = accountant.release(query, cost).value
-        deviation = accountant.charges[-1].deviation
+        made = task.accountant.release(query, cost)
+        found, deviation = made.value, made.charge.deviation
         cells = PassedCells(
             grid.middles(found.cells), found.counts.astype(np.float64), threshold, deviation
         )
         end = clear_centers(task, cells, np.random.default_rng())
         centers = task.domain.clip(end.centers)
-        return PrivateResult(centers, accountant.charges, end.counts, errors=OF_CELLS)
+        return PrivateResult(centers, task.charges, end.counts, errors=OF_CELLS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
-from kvariates.privacy.mechanisms import Accountant, NoisyRows, Share, noisy_rows
+from kvariates.privacy.mechanisms import NoisyRows, Share, noisy_rows
 from kvariates.privacy.noise_source import draw, subset
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
@@ -108,15 +108,16 @@ class Floored(PrivateMethod[PrivateTask]):
             raise ValueError(f"Floored: alpha must be in (0, 1]; got {self.alpha!r}.")
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
-        accountant = Accountant()
+        task = task.without_charges()
         rows, cost, m = task.rows, _pure_cost(task), task.public_n
         if m is None:
             counting, cost = cost.split([COUNT_SHARE, 1 - COUNT_SHARE])
-            m = min(max(accountant.release(task.number_of_rows(), counting).value, 1), MOST_ROWS)
+            made = task.accountant.release(task.number_of_rows(), counting)
+            m = min(max(made.value, 1), MOST_ROWS)
         noisy = _noise(task, self.shares(m, task.k), cost.value)
         charge = noisy.charge(f"{task.k} centres", "floored k-variates++", task.adjacency)
         resized = rows.map(lambda X: resize(X, m))
-        return _drawn(task, resized, noisy, self._floor, charge, accountant)
+        return _drawn(task, resized, noisy, self._floor, charge)
 
     def shares(self, m: int, k: int) -> tuple[Share, ...]:
         """The first row is drawn uniformly, the others by distance."""
@@ -143,7 +144,7 @@ class WithLaplace(PrivateMethod[PrivateTask]):
         noisy = _noise(task, (Share(Fraction(1), task.k),), _pure_cost(task).value)
         name = "k-variates++ with Laplace noise"
         charge = noisy.charge(f"{task.k} centres", name, task.adjacency)
-        return _drawn(task, task.rows.map(Resized), noisy, 0, charge, Accountant())
+        return _drawn(task.without_charges(), task.rows.map(Resized), noisy, 0, charge)
 
 
 # proof: kvariates.md
@@ -178,7 +179,7 @@ class Conditional(PrivateMethod[PrivateTask]):
         noisy = _noise(task, self.shares(task.k), _pure_cost(task).value)
         label = f"{task.k} centres (conditional: delta_w = {self.delta_w:g} asserted)"
         charge = noisy.charge(label, "k-variates++", task.adjacency)
-        return _drawn(task, task.rows.map(Resized), noisy, 0, charge, Accountant())
+        return _drawn(task.without_charges(), task.rows.map(Resized), noisy, 0, charge)
 
     def shares(self, k: int) -> tuple[Share, ...]:
         """At least 1 / delta_w rows; and some of them cost at most twice what any centres do."""
@@ -217,7 +218,6 @@ def _noise(task: PrivateTask, shares: tuple[Share, ...], epsilon: float) -> Nois
 
 def _drawn(
     task: PrivateTask, rows: Secret[Resized], noisy: NoisyRows, floor: int, charge: Charge,
-    accountant: Accountant,
 ) -> PrivateResult:  # fmt: skip
     """Drawn rows with noise, for a charge.
 
@@ -225,11 +225,11 @@ def _drawn(
     moved to the border of a ball may be anywhere in it.
     """
     domain = task.domain
-    centers = accountant.publish(rows.map(lambda of: _centers(task, of, noisy, floor)), charge)
+    centers = task.accountant.publish(rows.map(lambda of: _centers(task, of, noisy, floor)), charge)
     outside = domain.ball & (np.linalg.norm(centers, axis=1) >= domain.radius * (1 - 1e-9))
     released = centers + np.where(outside, np.inf, 0.0)[:, None]
     errors = CenterErrors.of_noise(centers, released, charge, 1.0, 2 * domain.half, DRAWN_ROW)
-    return PrivateResult(centers, accountant.charges, errors=errors)
+    return PrivateResult(centers, task.charges, errors=errors)
 
 
 def _centers(task: PrivateTask, resized: Resized, noisy: NoisyRows, floor: int) -> F64:
@@ -247,15 +247,15 @@ class NoisyForgy(PrivateMethod[PrivateTask]):
     """If there are fewer than k rows, rows at the centre of the domain are added."""
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
-        accountant, lattice, noisy = Accountant(), task.narrowest_lattice, []
+        task, lattice, noisy = task.without_charges(), task.narrowest_lattice, []
         rng = np.random.default_rng()
         picked = task.rows.map(lambda rows: quantize(_picked(rows, task.k, rng), lattice))
         for j, cost in enumerate(task.cost.split([1.0] * task.k)):
             row, label = picked.map(itemgetter(j)), f"row {j + 1}"
             # For both adjacencies a pick is replaced by another.
-            made = accountant.sums(row, lattice, task.adjacency, label, cost, "replace-one")
+            made = task.sums(row, lattice, label, cost, "replace-one")
             noisy.append(made.value)
-        released, most, charges = np.array(noisy), 2 * task.domain.half, accountant.charges
+        released, most, charges = np.array(noisy), 2 * task.domain.half, task.charges
         centers = task.domain.clip(released)
         errors = CenterErrors.of_noise(centers, released, charges[-1], 1.0, most, DRAWN_ROW)
         return PrivateResult(centers, charges, errors=errors)

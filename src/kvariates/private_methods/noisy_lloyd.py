@@ -24,7 +24,7 @@ from kvariates.data.cluster_sums import FloatStatistics, Statistics
 from kvariates.data.lattice_rows import Balls, Lattice, lattice_sums
 from kvariates.data.rows import F64, Rows
 from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import Accountant, shrink
+from kvariates.privacy.mechanisms import shrink
 from kvariates.private_methods.domain import spread_out
 from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, NoisyStep, is_clear
 from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask, Traits
@@ -56,11 +56,9 @@ class NoisyAssigner:
         self,
         task: PrivateTask,
         costs: Sequence[StepCosts],
-        accountant: Accountant,
         radii: Radii | None = None,
     ) -> None:
-        self.task, self.accountant = task, accountant
-        self.costs, self.number = costs, 0  # of steps so far
+        self.task, self.costs, self.number = task, costs, 0  # of steps so far
         self.clear: NDArray[np.bool_]  # whether a count of the last step is more than noise
         self._rows, self._radii = task.rows.map(Rows.of), radii
         self.counts: F64 | None = None  # of the last step
@@ -78,14 +76,10 @@ class NoisyAssigner:
         exact = self._rows.map(
             lambda rows: lattice_sums(rows.X, rows.nearest(centers), task.k, lattice, balls)
         )
-        label, adjacency = f"step {self.number}", task.adjacency
-        counts = self.accountant.counts(
-            exact.map(lambda of: of.counts), adjacency, f"{label}: rows of each centre", cost.counts
-        )
-        totals = exact.map(lambda of: of.totals)
-        sums = self.accountant.sums(
-            totals, lattice, adjacency, f"{label}: sums of {what}", cost.sums
-        )
+        counted, totals = exact.map(lambda of: of.counts), exact.map(lambda of: of.totals)
+        label = f"step {self.number}"
+        counts = task.counts(counted, f"{label}: rows of each centre", cost.counts)
+        sums = task.sums(totals, lattice, f"{label}: sums of {what}", cost.sums)
         self.counts = counts.value.astype(np.float64)
         self.clear = is_clear(counts.value, counts.charge.scale)
         self.steps.append(NoisyStep(sums.value, self.counts, sums.charge, counts.charge, *around))
@@ -175,14 +169,14 @@ class NoisyLloyd(PrivateMethod[PrivateTask]):
         self.check_count("Lloyd: steps", self.steps, least=1, optional=False)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
-        accountant = Accountant()
+        task = task.without_charges()
         parts = task.cost.split([count_share(task.domain.d, pure=task.pure), 1.0] * self.steps)
         costs = [StepCosts(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
         start = spread_out(task.domain, task.k, np.random.default_rng())
-        assigner = NoisyAssigner(task, costs, accountant)
+        assigner = NoisyAssigner(task, costs)
         centers = assigner.refine(start, NoisyMean(assigner))
         counts, errors = assigner.cluster_counts, assigner.errors(centers)
-        return PrivateResult(centers, accountant.charges, counts, errors=errors)
+        return PrivateResult(centers, task.charges, counts, errors=errors)
 
 
 def count_share(d: int, *, pure: bool) -> float:

@@ -33,7 +33,7 @@ from kvariates.data.lattice_rows import Balls, Lattice, lattice_sums, quantize
 from kvariates.data.rows import F64, Rows
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
-from kvariates.privacy.mechanisms import Accountant, shrink
+from kvariates.privacy.mechanisms import shrink
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import solve
 from kvariates.private_methods.noisy_centers import CenterErrors, PassedCells, mean_costs
@@ -95,9 +95,9 @@ class _Spectrum:
     noise: float  # about the largest eigenvalue of the noise alone
 
 
-def locate(task: PrivateTask, cost: Cost, accountant: Accountant) -> RowsLocation:
+def locate(task: PrivateTask, cost: Cost) -> RowsLocation:
     """The noisy location of the rows. The mean is shrunken towards the domain's centre."""
-    domain, adjacency = task.domain, task.adjacency
+    domain = task.domain
     balls = Balls(np.zeros((1, domain.d)), np.array([domain.radius]))
     ball, line = Lattice(1.0, domain.d, "l2"), Lattice(1.0, 1, "l1")
     exact = task.rows.map(
@@ -110,13 +110,13 @@ def locate(task: PrivateTask, cost: Cost, accountant: Accountant) -> RowsLocatio
     sum_share = math.sqrt(domain.d) if cost.pure else 1.0
     sum_cost, square_cost, count_cost = cost.split([sum_share, 1.0, float(secret)])
     if n is None:
-        n = accountant.release(task.number_of_rows(), count_cost).value
+        n = task.accountant.release(task.number_of_rows(), count_cost).value
     n = max(1.0, n)
     total = exact.map(lambda of: of.totals)
-    sums = accountant.sums(total, ball, adjacency, "their sum", sum_cost)
+    sums = task.sums(total, ball, "their sum", sum_cost)
     # The squares of a row add up to at most 1.
     added = exact.map(lambda of: of.squares.sum(axis=1, keepdims=True))
-    squares = accountant.sums(added, line, adjacency, "sum of their squares", square_cost)
+    squares = task.sums(added, line, "sum of their squares", square_cost)
     noise_squared = np.array([[domain.d * sums.charge.variance / n**2]])
     mean = shrink(sums.value / n, noise_squared)[0]
     left = float(squares.value[0, 0]) / n - float(mean @ mean)
@@ -125,19 +125,15 @@ def locate(task: PrivateTask, cost: Cost, accountant: Accountant) -> RowsLocatio
 
 
 def principal_axes(
-    task: PrivateTask,
-    location: RowsLocation,
-    cost: Cost,
-    accountant: Accountant,
-    rng: np.random.Generator,
+    task: PrivateTask, location: RowsLocation, cost: Cost, rng: np.random.Generator
 ) -> Axes:
     """The principal axes that are above the noise. Pre: `worthwhile`."""
     d = task.domain.d
     if d <= WIDE:
-        found = _all_moments(task, location, cost, accountant)
+        found = _all_moments(task, location, cost)
     else:
         start = np.linalg.qr(rng.normal(size=(d, COLUMNS)))[0]
-        found = _power_method(task, location, cost, accountant, start)
+        found = _power_method(task, location, cost, start)
     values, noise = found.values, found.noise
     p = int(np.clip((values > noise).sum(), min(2, d), min(MOST_AXES, d)))
     kept = np.maximum(values[:p], noise / 4)
@@ -167,15 +163,13 @@ def public_axes(task: PrivateTask, location: RowsLocation, rng: np.random.Genera
     return Axes(coarse(basis), np.full(MOST_AXES, share), rest, None)
 
 
-def _all_moments(
-    task: PrivateTask, location: RowsLocation, cost: Cost, accountant: Accountant
-) -> _Spectrum:
+def _all_moments(task: PrivateTask, location: RowsLocation, cost: Cost) -> _Spectrum:
     """The eigenvectors of all second moments."""
     d, square = task.domain.d, location.radius**2
     upper = np.triu_indices(d)
     lattice = Lattice(1.0, len(upper[0]), "l2")
     exact = products(task, location).map(lambda of: of[upper])
-    noisy = accountant.sums(exact, lattice, task.adjacency, "second moments", cost)
+    noisy = task.sums(exact, lattice, "second moments", cost)
     matrix = np.zeros((d, d))
     matrix[upper] = noisy.value * square / location.n
     matrix = matrix + np.triu(matrix, 1).T
@@ -183,15 +177,13 @@ def _all_moments(
     return _Spectrum(values, vectors, _largest_noise(d, noisy.charge) * square / location.n)
 
 
-def _power_method(
-    task: PrivateTask, location: RowsLocation, cost: Cost, accountant: Accountant, vectors: F64
-) -> _Spectrum:
+def _power_method(task: PrivateTask, location: RowsLocation, cost: Cost, vectors: F64) -> _Spectrum:
     """Multiplies a basis (d, columns), public at first, by the second moments, several times."""
     d, unit = task.domain.d, location.radius**2 / location.n
     lattice = Lattice(1.0, vectors.size, "l2")
     for number, part in enumerate(cost.split([1.0] * ROUNDS), start=1):
         exact, label = products(task, location, vectors), f"second moments, round {number}"
-        noisy = accountant.sums(exact.map(np.ravel), lattice, task.adjacency, label, part)
+        noisy = task.sums(exact.map(np.ravel), lattice, label, part)
         vectors, values, _ = np.linalg.svd(noisy.value.reshape(vectors.shape), full_matrices=False)
     # Noise in d directions has made every column longer.
     values = np.sqrt(np.maximum(0.0, values**2 - d * noisy.charge.variance))
@@ -270,19 +262,19 @@ class TreeMethod(PrivateMethod[PrivateTask]):
         self.check_count("Tree: steps", self.steps, least=0)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
-        rng, accountant = np.random.default_rng(), Accountant()
+        rng, task = np.random.default_rng(), task.without_charges()
         first, rest = task.cost.split([LOCATION_SHARE, 1 - LOCATION_SHARE])
-        location = locate(task, first, accountant)
+        location = locate(task, first)
         plan = _plan(task.domain.d)
         axes_cost, others = rest.split([plan.axes, 1 - LOCATION_SHARE - plan.axes])
         if plan.axes and worthwhile(task, location, axes_cost):
-            axes = principal_axes(task, location, axes_cost, accountant, rng)
+            axes = principal_axes(task, location, axes_cost, rng)
         else:
             axes, others = public_axes(task, location, rng), rest
         usual = plan.steps_pure if task.pure else plan.steps
         steps = usual if self.steps is None else self.steps
         levels, leaves, last = others.split([plan.levels, plan.leaves, plan.lloyd * bool(steps)])
-        summary = _summarize(task, location, axes, (levels, leaves), accountant)
+        summary = _summarize(task, location, axes, levels, leaves)
         points = task.domain.clip(axes.lift(summary.points, location.mean))
         centers = solve(task.domain, points, summary.weights, task.k, rng)
         leaves_of = PassedCells(points, summary.weights, summary.threshold, summary.error)
@@ -290,10 +282,10 @@ class TreeMethod(PrivateMethod[PrivateTask]):
         if steps:
             radii = _radii(task, summary, points, centers, location.spread, axes.rest)
             costs = step_costs(last, steps, task.domain.d)
-            assigner = NoisyAssigner(task, costs, accountant, radii)
+            assigner = NoisyAssigner(task, costs, radii)
             centers = assigner.refine(centers, ShrunkenMean(assigner, axes.signal))
             counts, errors = assigner.cluster_counts, assigner.errors(centers)
-        return PrivateResult(centers, accountant.charges, counts, errors=errors)
+        return PrivateResult(centers, task.charges, counts, errors=errors)
 
 
 def _plan(d: int) -> Plan:
@@ -301,14 +293,10 @@ def _plan(d: int) -> Plan:
 
 
 def _summarize(
-    task: PrivateTask,
-    location: RowsLocation,
-    axes: Axes,
-    costs: tuple[Cost, Cost],
-    accountant: Accountant,
+    task: PrivateTask, location: RowsLocation, axes: Axes, levels: Cost, leaves: Cost
 ) -> Summary:
-    """The noisy partition of the rows along the axes. `costs` are those of levels and leaves."""
-    (levels, leaves), p = costs, len(axes.variances)
+    """The noisy partition of the rows along the axes."""
+    p = len(axes.variances)
     rows = task.rows.map(axes.project)
     counting = count_share(levels, p)
 
@@ -322,7 +310,7 @@ def _summarize(
     mean = axes.project(location.mean[None])[0]
     start = partition.root(mean, axes.variances, -high, high, 1.01 * task.domain.radius)
     members = rows.map(partition.Members)
-    return partition.summarize(members, start, many, NoisyMoments(task, p, parts, accountant))
+    return partition.summarize(members, start, many, NoisyMoments(task, p, parts))
 
 
 def count_share(cost: Cost, p: int) -> float:
@@ -351,10 +339,9 @@ class NoisyMoments:
     task: PrivateTask
     p: int  # the number of axes
     costs: list[Cost]
-    accountant: Accountant
 
     def __call__(self, chosen: Secret[Chosen], balls: Balls, level: int) -> Moments:
-        p, cost, adjacency = self.p, self.costs[level], self.task.adjacency
+        p, cost, task = self.p, self.costs[level], self.task
         leaves = level == len(self.costs) - 1
         ball, squares_ball = Lattice(1.0, p, "l2"), Lattice(1.0, 1 if leaves else p, "l1")
         share = count_share(cost, p)
@@ -364,13 +351,13 @@ class NoisyMoments:
         exact = chosen.map(
             lambda of: lattice_sums(of.rows, of.labels, len(balls.radii), ball, balls, squares=True)
         )
-        made, costs = self.accountant, cost.split(shares)
-        counts = made.counts(exact.map(lambda of: of.counts), adjacency, f"{label}: rows", costs[0])
-        totals, second = exact.map(lambda of: of.totals), exact.map(lambda of: of.squares)
-        sums = made.sums(totals, ball, adjacency, f"{label}: sums", costs[1])
+        counted, totals = exact.map(lambda of: of.counts), exact.map(lambda of: of.totals)
+        second, costs = exact.map(lambda of: of.squares), cost.split(shares)
         if leaves:
             second = second.map(lambda of: of.sum(axis=1, keepdims=True))
-        squares = made.sums(second, squares_ball, adjacency, f"{label}: squares", costs[2])
+        counts = task.counts(counted, f"{label}: rows", costs[0])
+        sums = task.sums(totals, ball, f"{label}: sums", costs[1])
+        squares = task.sums(second, squares_ball, f"{label}: squares", costs[2])
         by = np.maximum(counts.value, 1.0)[:, None]
         return Moments(
             counts.value.astype(np.float64), sums.value / by, squares.value / by,

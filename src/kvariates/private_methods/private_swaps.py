@@ -15,18 +15,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from kvariates.data.hst_tree import HstTree, grow
-from kvariates.data.lattice_rows import Adjacency, CappedDistances
+from kvariates.data.lattice_rows import CappedDistances
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64
 from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.task import DemandTask, PrivateMethod, PrivateResult, Traits
+from kvariates.private_methods.task import DemandTask, PrivateMethod, PrivateResult, Task, Traits
 from kvariates.refining.swaps import (
     MedoidProblem,
     MedoidState,
@@ -62,11 +62,8 @@ class PrivateChooser:
     `largest`: the largest cost of a row; `step`: the unit of the costs, which are multiples of it.
     """
 
-    def __init__(
-        self, largest: float, step: float, adjacency: Adjacency, costs: list[Cost],
-        accountant: Accountant,
-    ) -> None:  # fmt: skip
-        self.adjacency, self.accountant, self.step = adjacency, accountant, step
+    def __init__(self, task: Task[Any], largest: float, step: float, costs: list[Cost]) -> None:
+        self.task, self.step = task, step
         self.scores = Scores(largest, monotone=True)
         self.chosen: list[MedoidSwap] = []
         self._costs: Iterator[Cost] = iter(costs)
@@ -79,7 +76,7 @@ class PrivateChooser:
     def draw(self, costs: Secret[F64], label: str) -> int:
         """The number of a low cost; costs are in steps."""
         scores, cost = costs.map(lambda of: -self.step * of), next(self._costs)
-        return self.accountant.choose(scores, self.scores, self.adjacency, label, cost)
+        return self.task.choose(scores, self.scores, label, cost)
 
 
 class EveryCandidate:
@@ -121,19 +118,17 @@ def _sets(start: Ints, swaps: list[MedoidSwap], number: int) -> list[Ints]:
 
 
 # proof: local_search.md
-def private_search(
-    task: DemandTask, start: Ints, candidates: Ints, costs: list[Cost], accountant: Accountant
-) -> SwapPath:
+def private_search(task: DemandTask, start: Ints, candidates: Ints, costs: list[Cost]) -> SwapPath:
     """`len(costs) - 1` private swaps, and the private choice of one of the sets on the way.
 
     Pre: the candidates are ascending and contain the start; there are more of them than medoids.
     """
     distances, number = CappedDistances(task.space, task.cap), len(candidates)
     problem = task.rows.map(lambda demand: _problem(distances, candidates, demand))
-    choose = PrivateChooser(distances.cap, distances.step, task.adjacency, costs, accountant)
+    choose = PrivateChooser(task, distances.cap, distances.step, costs)
     first = np.searchsorted(candidates, start)
     path = draw_swaps(problem, first, number, len(costs) - 1, choose)
-    noise = accountant.charges[-1].scale / distances.cap
+    noise = task.charges[-1].scale / distances.cap
     reach = noise * math.log(task.k * (number - task.k) + 1)
     return SwapPath([candidates[each] for each in path.sets], path.chosen, reach)
 
@@ -195,12 +190,12 @@ class DemandLocalSearch(PrivateMethod[DemandTask]):
             raise ValueError(f"start must be one of {sorted(MEDOID_SEEDINGS)}; got {self.start!r}.")
 
     def __call__(self, task: DemandTask) -> PrivateResult:
+        task = task.without_charges()
         medoids = MEDOID_SEEDINGS[self.start].run(task.space, task.k, None, task.rng)
         candidates = public_candidates(task, medoids, self.n_candidates)
-        accountant = Accountant()
         costs = task.cost.split([1.0] * (self.n_swaps + 1))
-        path = private_search(task, medoids, candidates, costs, accountant)
-        return PrivateResult(path.medoids, accountant.charges, path=path.sets, reach=path.reach)
+        path = private_search(task, medoids, candidates, costs)
+        return PrivateResult(path.medoids, task.charges, path=path.sets, reach=path.reach)
 
     def with_theory(self, n: int, k: int) -> DemandLocalSearch:
         """With T = 6 k ln n swaps among all points (Gupta et al. 2010)."""

@@ -34,7 +34,7 @@ from kvariates.data.rows import F64, Labels
 from kvariates.numerics.draws import I64
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
-from kvariates.privacy.mechanisms import Accountant, shrink
+from kvariates.privacy.mechanisms import shrink
 from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
@@ -113,25 +113,21 @@ class Recovery:
     largest: float
     picks: int
 
-    def __call__(
-        self, task: PrivateTask, labels: Secret[Labels], cost: Cost, accountant: Accountant
-    ) -> Clusters:
+    def __call__(self, task: PrivateTask, labels: Secret[Labels], cost: Cost) -> Clusters:
         """Release the clusters of these labels, 0 .. k - 1."""
         # The rows of another recovery are the same: its parallel groups have other names.
-        name = f"recovery {1 + sum(COUNTED in charge.label for charge in accountant.charges)}"
+        name = f"recovery {1 + sum(COUNTED in charge.label for charge in task.charges)}"
         lattice = self._lattice(task)
         exact = task.rows.with_(labels).map(partial(_sums, task.k, lattice))
         features = self.picks if self.kind == "picks" else task.domain.d
         share = count_share(features, pure=cost.pure)
         counting, rest = cost.split([share, 1.0])
-        counts = accountant.counts(
-            exact.map(lambda of: of.counts), task.adjacency, f"{name}: {COUNTED}", counting
-        )
-        totals = exact.map(lambda of: of.totals)
+        counted, totals = exact.map(lambda of: of.counts), exact.map(lambda of: of.totals)
+        counts = task.counts(counted, f"{name}: {COUNTED}", counting)
         if self.kind == "picks":
-            sums, released, charge = self._picked(task, totals, rest, accountant, name)
+            sums, released, charge = self._picked(task, totals, rest, name)
         else:
-            noisy = accountant.sums(totals, lattice, task.adjacency, f"{name}: sums of rows", rest)
+            noisy = task.sums(totals, lattice, f"{name}: sums of rows", rest)
             sums, released, charge = noisy.value, np.ones(noisy.value.shape, bool), noisy.charge
         reach = _reach(charge, task.domain.d) if self.kind == "threshold" else 0.0
         return Clusters(
@@ -154,7 +150,7 @@ class Recovery:
         return Lattice(task.domain.radius, task.domain.d, "l2", nonzeros=self.nonzeros)
 
     def _picked(
-        self, task: PrivateTask, totals: Secret[F64], cost: Cost, accountant: Accountant, name: str
+        self, task: PrivateTask, totals: Secret[F64], cost: Cost, name: str
     ) -> tuple[F64, NDArray[np.bool_], Charge]:
         """Algorithm 5: features by the exponential mechanism, each cluster in turn, then sums."""
         k, d = task.k, task.domain.d
@@ -168,14 +164,12 @@ class Recovery:
             for j in range(k):
                 others = np.flatnonzero(left[j])
                 sizes = totals.map(partial(_sizes, j, others))
-                chosen = accountant.choose(
-                    sizes, scores, task.adjacency, group, part, parallel=group
-                )
+                chosen = task.choose(sizes, scores, group, part, parallel=group)
                 picked[j, number] = others[chosen]
                 left[j, picked[j, number]] = False
         lattice = Lattice(task.domain.radius, picks, "l2", nonzeros=self.nonzeros)
         valued, label = totals.map(lambda of: np.take_along_axis(of, picked, 1)), "sums of features"
-        noisy = accountant.sums(valued, lattice, task.adjacency, f"{name}: {label}", valuing)
+        noisy = task.sums(valued, lattice, f"{name}: {label}", valuing)
         sums = np.zeros((k, d))
         np.put_along_axis(sums, picked, noisy.value, 1)
         return sums, ~left, noisy.charge

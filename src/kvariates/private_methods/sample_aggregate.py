@@ -20,7 +20,6 @@ import numpy as np
 
 from kvariates.data.lattice_rows import Lattice, quantize
 from kvariates.data.rows import F64
-from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import kmeans
@@ -45,20 +44,20 @@ class Gupt(PrivateMethod[PrivateTask]):
         _check_power(self)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
-        accountant = Accountant()
-        count = task.row_count(COUNT_SHARE, accountant)
+        task = task.without_charges()
+        count = task.row_count(COUNT_SHARE)
         blocks, lattice = _number_of_blocks(count.n, self.power), _lattice_of_results(task)
         total = block_results(task, blocks).map(
             lambda found: quantize(found.reshape(blocks, -1), lattice).sum(axis=0)
         )
         label, (cost,) = f"sum of {blocks} blocks' centres", count.costs
         # For both adjacencies one result is replaced by another.
-        noisy = accountant.sums(total, lattice, task.adjacency, label, cost, "replace-one").value
+        noisy = task.sums(total, lattice, label, cost, "replace-one").value
         means = (noisy / blocks).reshape(task.k, -1)
         centers, most, about = task.domain.clip(means), 2 * task.domain.half, "mean of all blocks"
-        charge = accountant.charges[-1]
+        charge = task.charges[-1]
         errors = CenterErrors.of_noise(centers, means, charge, 1 / blocks, most, f"the {about}")
-        return PrivateResult(centers, accountant.charges, errors=errors)
+        return PrivateResult(centers, task.charges, errors=errors)
 
 
 # proof: aggregate.md
@@ -75,9 +74,9 @@ class SampleAggregate(PrivateMethod[PrivateTask]):
         _check_power(self)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
-        accountant = Accountant()
+        task = task.without_charges()
         half = np.tile(task.domain.half, task.k)
-        count = task.row_count(COUNT_SHARE, accountant, [1.0] * len(half))
+        count = task.row_count(COUNT_SHARE, [1.0] * len(half))
         blocks = _number_of_blocks(count.n, self.power)
         columns = block_results(task, blocks).map(lambda found: found.reshape(blocks, -1).T)
         medians = []
@@ -87,10 +86,10 @@ class SampleAggregate(PrivateMethod[PrivateTask]):
             # For both adjacencies one result is replaced. The number of values below an end, and
             # the larger of two such numbers, then change by at most one, up or down.
             moved = Scores(1.0, monotone=False)
-            at = accountant.choose(scores, moved, task.adjacency, label, cost, "add-remove")
+            at = task.choose(scores, moved, label, cost, "add-remove")
             medians.append(float(ends[at] + ends[at + 1]) / 2)
         centers = task.domain.clip(np.array(medians).reshape(task.k, -1))
-        return PrivateResult(centers, accountant.charges, errors=OF_MEDIANS)
+        return PrivateResult(centers, task.charges, errors=OF_MEDIANS)
 
 
 def block_results(task: PrivateTask, blocks: int) -> Secret[F64]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -31,7 +31,7 @@ from kvariates.numerics.draws import I64
 from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant, Release
-from kvariates.privacy.query import Query, total_query
+from kvariates.privacy.query import Query, Scores, count_query, score_query, sum_query, total_query
 from kvariates.privacy.rounding import rho_for
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
@@ -62,6 +62,7 @@ class Task(ABC, Generic[S]):
     kind : what is counted, in words.
     count_label : of a release of the number of rows.
     part : what may be spent here, if not the whole loss.
+    accountant : makes the releases, and keeps their charges.
     """
 
     kind: ClassVar[Kind]
@@ -71,6 +72,7 @@ class Task(ABC, Generic[S]):
     adjacency: Adjacency
     loss: Loss
     part: Cost | None
+    accountant: Accountant
 
     @cached_property
     def cost(self) -> Cost:
@@ -83,6 +85,14 @@ class Task(ABC, Generic[S]):
     def with_part(self, part: Cost) -> Self:
         """The same task, with less to spend."""
         return replace(self, part=part)  # type: ignore[type-var]
+
+    def without_charges(self) -> Self:
+        """The same task, of which nothing was released yet."""
+        return replace(self, accountant=Accountant())  # type: ignore[type-var]
+
+    @property
+    def charges(self) -> list[Charge]:
+        return self.accountant.charges
 
     @property
     def pure(self) -> bool:
@@ -100,9 +110,32 @@ class Task(ABC, Generic[S]):
         adjacency, label = self.adjacency, self.count_label
         return self.rows.map(lambda rows: total_query(_number(rows), adjacency, label))
 
-    def row_count(
-        self, share: float, accountant: Accountant, shares: Sequence[float] = (1.0,)
-    ) -> RowCount:
+    def counts(self, exact: Secret[I64], label: str, cost: Cost) -> Release[I64]:
+        """Noisy counts of disjoint cells."""
+        adjacency = self.adjacency
+        return self.accountant.release(
+            exact.map(lambda of: count_query(of, adjacency, label)), cost
+        )
+
+    def sums(
+        self, exact: Secret[F64], lattice: Lattice, label: str, cost: Cost,
+        change: Adjacency | None = None,
+    ) -> Release[F64]:  # fmt: skip
+        """Noisy sums of rows on the lattice."""
+        adjacency = self.adjacency
+        query = exact.map(lambda of: sum_query(of, lattice, adjacency, label, change))
+        return self.accountant.release(query, cost)
+
+    def choose(
+        self, scores: Secret[F64], moved: Scores, label: str, cost: Cost,
+        change: Adjacency | None = None, parallel: str | None = None,
+    ) -> int:  # fmt: skip
+        """The index of a high score."""
+        adjacency = self.adjacency
+        query = scores.map(lambda of: score_query(of, moved, adjacency, label, change, parallel))
+        return self.accountant.release(query, cost).value
+
+    def row_count(self, share: float, shares: Sequence[float] = (1.0,)) -> RowCount:
         """The number of rows. A noisy one, for `share` of the budget, if the exact one is secret.
 
         The rest of the budget is split by `shares`.
@@ -112,25 +145,20 @@ class Task(ABC, Generic[S]):
         whole = sum(shares)
         first, *costs = self.cost.split([share, *((1.0 - share) * part / whole for part in shares)])
         query = self.number_of_rows()
-        return RowCount(max(1, accountant.release(query, first).value), costs)
+        return RowCount(max(1, self.accountant.release(query, first).value), costs)
 
     def count_cells(
-        self,
-        cell_of: Callable[[S], NDArray[Any]],
-        number: int,
-        label: str,
-        cost: Cost,
-        accountant: Accountant,
+        self, cell_of: Callable[[S], NDArray[Any]], number: int, label: str, cost: Cost
     ) -> Release[I64]:
         """Noisy numbers of the rows in disjoint cells 0 .. number - 1; a row in cell -1 is in none.
 
         Empty cells have noise, too.
         """
         exact = self.rows.map(lambda of: np.bincount(cell_of(of) + 1, minlength=number + 1)[1:])
-        return accountant.counts(exact, self.adjacency, label, cost)
+        return self.counts(exact, label, cost)
 
     @abstractmethod
-    def count_clusters(self, centers: Any, cost: Cost, accountant: Accountant) -> Release[I64]:
+    def count_clusters(self, centers: Any, cost: Cost) -> Release[I64]:
         """Noisy numbers of the rows of each centre."""
 
     def only_centers(self) -> Any:
@@ -156,6 +184,7 @@ class PrivateTask(Task[F64]):
     loss: Loss
     part: Cost | None = None
     sparse: bool = False
+    accountant: Accountant = field(default_factory=Accountant)
 
     @property
     def narrowest_lattice(self) -> Lattice:
@@ -165,11 +194,11 @@ class PrivateTask(Task[F64]):
         # The l1 norm of a box is smaller than that of the ball around it, unless it is a cube.
         return self.domain.l1_lattice
 
-    def count_clusters(self, centers: F64, cost: Cost, accountant: Accountant) -> Release[I64]:
+    def count_clusters(self, centers: F64, cost: Cost) -> Release[I64]:
         def nearest(rows: F64) -> NDArray[np.int32]:
             return nearest_centers(rows, centers)
 
-        return self.count_cells(nearest, self.k, "rows of each centre", cost, accountant)
+        return self.count_cells(nearest, self.k, "rows of each centre", cost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +220,7 @@ class DemandTask(Task[Ints]):
     rng: np.random.Generator
     diameter: float | None = None
     part: Cost | None = None
+    accountant: Accountant = field(default_factory=Accountant)
 
     @cached_property
     def cap(self) -> float:
@@ -198,19 +228,17 @@ class DemandTask(Task[Ints]):
         given = farthest(self.space, self.rng) if self.diameter is None else self.diameter
         return given or 1.0
 
-    def count(
-        self, cells: Ints, number: int, label: str, cost: Cost, accountant: Accountant
-    ) -> Release[I64]:
+    def count(self, cells: Ints, number: int, label: str, cost: Cost) -> Release[I64]:
         """Noisy demand of cells; `cells`: the cell of each point of the space, -1 for none."""
 
         def cell_of(demand: Ints) -> Ints:
             return np.asarray(cells[demand])
 
-        return self.count_cells(cell_of, number, label, cost, accountant)
+        return self.count_cells(cell_of, number, label, cost)
 
-    def count_clusters(self, centers: Ints, cost: Cost, accountant: Accountant) -> Release[I64]:
+    def count_clusters(self, centers: Ints, cost: Cost) -> Release[I64]:
         nearest = self.space.two_nearest(centers).labels.astype(np.int64)
-        return self.count(nearest, self.k, "demand of each medoid", cost, accountant)
+        return self.count(nearest, self.k, "demand of each medoid", cost)
 
     def only_centers(self) -> Any:
         return np.arange(self.k) if self.space.n == self.k else None
@@ -342,11 +370,11 @@ def run_method(method: PrivateMethod[T] | Callable[[T], PrivateResult], task: T)
     else:
         counting, rest = counting.split([COUNTS_SHARE, 1 - COUNTS_SHARE])
         result = method(task.with_part(rest))
-    accountant = Accountant()
-    counted = task.count_clusters(result.centers, counting, accountant)
+    task = task.without_charges()
+    counted = task.count_clusters(result.centers, counting)
     notes = result.notes or about_swaps(result.reach, float(counted.value.sum()))
     counts = NoisyCounts.of(counted.value, counted.charge.deviation)
-    charges = (*result.charges, *accountant.charges)
+    charges = (*result.charges, *task.charges)
     return _with_notes(replace(result, counts=counts, charges=charges, notes=notes), task)
 
 
