@@ -96,8 +96,8 @@ MISTAKES = {
     ),
     "the noisy number of rows is paid for and the exact one used": Mistake(
         task.Task.row_count,
-        "self.accountant.release(query, first).value",
-        "[self.accountant.release(query, first), len(self.rows._Secret__value)][1]",
+        "self.number_of_rows(first)",
+        "[self.number_of_rows(first), len(self.rows._Secret__value)][1]",
         METHODS["gupt"], at_threshold("gupt"), "public values depend on the rows", k=1,
     ),
     "a level has no charge": Mistake(

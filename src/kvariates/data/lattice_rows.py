@@ -205,8 +205,8 @@ def outside_radius(rows: F64, labels: Labels, balls: Balls) -> NDArray[np.bool_]
     return out.view(np.bool_)
 
 
-def _check_number(rows: NDArray[np.floating], lattice: Lattice) -> None:
-    if len(rows) > lattice.n_max:
+def _check_number(rows: Any, lattice: Lattice) -> None:
+    if rows.shape[0] > lattice.n_max:
         raise ValueError(f"More rows than n_max = {lattice.n_max}: their sums might not be exact.")
 
 
@@ -217,8 +217,7 @@ def quantize_sparse(X: Any, lattice: Lattice, half: F64 | None = None) -> Any:
     integers. The squares of a row are then
     added as integers, so that whether it is too long depends on its own values alone.
     """
-    if X.shape[0] > lattice.n_max:
-        raise ValueError(f"More rows than n_max = {lattice.n_max}: their sums might not be exact.")
+    _check_number(X, lattice)
     X = largest_values(X, MOST)
     largest = lattice.radius * lattice.step
     values = np.clip(X.data.astype(np.float64), -largest, largest)

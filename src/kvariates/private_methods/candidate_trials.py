@@ -128,14 +128,12 @@ class RemainingCost:
         self._unit = self._rest / weight
 
     def take(self, weight: Fraction) -> Cost:
-        """A part of this weight."""
         part = down(self._unit * weight)
         self._rest -= Fraction(part)
         self._left -= weight
         return self._cost(part)
 
     def skip(self, weight: Fraction) -> None:
-        """Leave out a part of this weight."""
         self._left -= weight
 
     def share_skipped(self) -> None:
@@ -144,7 +142,6 @@ class RemainingCost:
 
     @property
     def rest(self) -> Cost:
-        """All that is left."""
         return self._cost(down(self._rest))
 
     def _cost(self, value: float) -> Cost:

@@ -236,7 +236,6 @@ class Candidates(CandidateChoices[PrivateTask]):
         return {"steps": 0 if self.theory else usual}
 
     def recovery_of(self, task: PrivateTask) -> Recovery:
-        """How clusters of the task are released."""
         kind: Any = self.recovery
         if kind == "auto":
             kind = "threshold" if task.sparse and not self.theory else "dense"

@@ -133,7 +133,6 @@ class MedoidTrials(Trials[DemandTask]):
         return PrivateResult(end, self.task.charges, notes=notes, reach=self.reach)
 
     def trial(self) -> Ints:
-        """Medoids of the task's demand."""
         task, plan, many = self.task, self.plan, self.choices.recoveries
         flat = projected(_vectors(task), plan.dimension, task.rng)
         found = self.candidates(task.rows.map(lambda demand: flat.X[demand]), task.rng)

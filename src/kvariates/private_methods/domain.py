@@ -66,7 +66,6 @@ class Domain:
         return 2 * largest
 
     def words(self) -> str:
-        """Where rows may be."""
         if self.ball:
             return f"a ball of radius {self.radius:g} around {_short(self.center)}"
         low, high = self.center - self.half, self.center + self.half

@@ -158,7 +158,6 @@ class PassedCells:
         )
 
     def nearest(self, centers: F64) -> NDArray[np.int32]:
-        """The centre of every cell."""
         if not len(self.points):
             return np.empty(0, dtype=np.int32)
         return nearest_centers(self.points, centers)

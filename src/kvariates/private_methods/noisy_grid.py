@@ -66,7 +66,6 @@ class Grid:
         return Histogram(*np.unique(self.cells(rows), return_counts=True), self.number)
 
     def middles(self, ids: I64) -> F64:
-        """The middle points of cells."""
         places = ids[:, None] // self._strides % self.cuts
         return ((places + 0.5) * (2.0 / self.cuts) - 1.0) * self.domain.half
 

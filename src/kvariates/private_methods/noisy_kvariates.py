@@ -32,7 +32,6 @@ from kvariates.data.row_costs import RowCosts
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
 from kvariates.privacy.budget import Cost
-from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import NoisyRows, Share, noisy_rows
 from kvariates.privacy.noise_source import draw, subset
 from kvariates.privacy.secret import Secret
@@ -109,15 +108,12 @@ class Floored(PrivateMethod[PrivateTask]):
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         task = task.without_charges()
-        rows, cost, m = task.rows, _pure_cost(task), task.public_n
+        cost, m, name = _pure_cost(task), task.public_n, "floored k-variates++"
         if m is None:
             counting, cost = cost.split([COUNT_SHARE, 1 - COUNT_SHARE])
-            made = task.accountant.release(task.number_of_rows(), counting)
-            m = min(max(made.value, 1), MOST_ROWS)
-        noisy = _noise(task, self.shares(m, task.k), cost.value)
-        charge = noisy.charge(f"{task.k} centres", "floored k-variates++", task.adjacency)
-        resized = rows.map(lambda X: resize(X, m))
-        return _drawn(task, resized, noisy, self._floor, charge)
+            m = min(max(task.number_of_rows(counting), 1), MOST_ROWS)
+        rows = task.rows.map(lambda X: resize(X, m))
+        return _drawn(task, rows, self.shares(m, task.k), cost, name, floor=self._floor)
 
     def shares(self, m: int, k: int) -> tuple[Share, ...]:
         """The first row is drawn uniformly, the others by distance."""
@@ -141,10 +137,9 @@ class WithLaplace(PrivateMethod[PrivateTask]):
     traits = Traits(pure=True)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
-        noisy = _noise(task, (Share(Fraction(1), task.k),), _pure_cost(task).value)
-        name = "k-variates++ with Laplace noise"
-        charge = noisy.charge(f"{task.k} centres", name, task.adjacency)
-        return _drawn(task.without_charges(), task.rows.map(Resized), noisy, 0, charge)
+        name, shares = "k-variates++ with Laplace noise", (Share(Fraction(1), task.k),)
+        task = task.without_charges()
+        return _drawn(task, task.rows.map(Resized), shares, _pure_cost(task), name)
 
 
 # proof: kvariates.md
@@ -176,10 +171,9 @@ class Conditional(PrivateMethod[PrivateTask]):
         return Traits(pure=True, condition=claim)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
-        noisy = _noise(task, self.shares(task.k), _pure_cost(task).value)
-        label = f"{task.k} centres (conditional: delta_w = {self.delta_w:g} asserted)"
-        charge = noisy.charge(label, "k-variates++", task.adjacency)
-        return _drawn(task.without_charges(), task.rows.map(Resized), noisy, 0, charge)
+        task, shares, cost = task.without_charges(), self.shares(task.k), _pure_cost(task)
+        asserted = f" (conditional: delta_w = {self.delta_w:g} asserted)"
+        return _drawn(task, task.rows.map(Resized), shares, cost, "k-variates++", asserted)
 
     def shares(self, k: int) -> tuple[Share, ...]:
         """At least 1 / delta_w rows; and some of them cost at most twice what any centres do."""
@@ -211,19 +205,17 @@ def _pure_cost(task: PrivateTask) -> Cost:
     )
 
 
-def _noise(task: PrivateTask, shares: tuple[Share, ...], epsilon: float) -> NoisyRows:
-    """Noise for the largest l1 distance of two rows of the domain."""
-    return noisy_rows(task.domain.lattice, task.domain.widest, shares, epsilon)
-
-
 def _drawn(
-    task: PrivateTask, rows: Secret[Resized], noisy: NoisyRows, floor: int, charge: Charge,
+    task: PrivateTask, rows: Secret[Resized], shares: tuple[Share, ...], cost: Cost, name: str,
+    asserted: str = "", floor: int = 0,
 ) -> PrivateResult:  # fmt: skip
-    """Drawn rows with noise, for a charge.
+    """Drawn rows with noise for the largest l1 distance of two rows of the domain.
 
     To move a centre into a box brings each of its numbers nearer to that of the row. One that was
     moved to the border of a ball may be anywhere in it.
     """
+    noisy = noisy_rows(task.domain.lattice, task.domain.widest, shares, cost.value)
+    charge = noisy.charge(f"{task.k} centres{asserted}", name, task.adjacency)
     domain = task.domain
     centers = task.accountant.publish(rows.map(lambda of: _centers(task, of, noisy, floor)), charge)
     outside = domain.ball & (np.linalg.norm(centers, axis=1) >= domain.radius * (1 - 1e-9))

@@ -107,7 +107,6 @@ class NoisyAssigner:
         return CenterErrors.of_steps(centers, self._late, 2 * self.task.domain.half)
 
     def refine(self, centers: F64, update: Update) -> F64:
-        """The centres after all steps."""
 
         def stop(step: Step) -> bool:
             return step.iteration + 1 == len(self.costs)

@@ -110,7 +110,7 @@ def locate(task: PrivateTask, cost: Cost) -> RowsLocation:
     sum_share = math.sqrt(domain.d) if cost.pure else 1.0
     sum_cost, square_cost, count_cost = cost.split([sum_share, 1.0, float(secret)])
     if n is None:
-        n = task.accountant.release(task.number_of_rows(), count_cost).value
+        n = task.number_of_rows(count_cost)
     n = max(1.0, n)
     total = exact.map(lambda of: of.totals)
     sums = task.sums(total, ball, "their sum", sum_cost)

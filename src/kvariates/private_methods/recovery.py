@@ -67,7 +67,6 @@ class Clusters(NoisyStep):
     released: Mask
 
     def errors(self, centers: F64, domain: Domain) -> CenterErrors:
-        """Of centres that were made from the means."""
         found = CenterErrors.of_steps(centers, [self], 2 * domain.half)
         return found.without(~self.released)
 

@@ -31,7 +31,7 @@ from kvariates.numerics.draws import I64
 from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant, Release
-from kvariates.privacy.query import Query, Scores, count_query, score_query, sum_query, total_query
+from kvariates.privacy.query import Scores, count_query, score_query, sum_query, total_query
 from kvariates.privacy.rounding import rho_for
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
@@ -105,10 +105,11 @@ class Task(ABC, Generic[S]):
             return None
         return self.rows.map(_number).reveal("the number of rows is public under replace-one")
 
-    def number_of_rows(self) -> Secret[Query[int]]:
-        """The query of the number of rows."""
+    def number_of_rows(self, cost: Cost) -> int:
+        """A noisy one."""
         adjacency, label = self.adjacency, self.count_label
-        return self.rows.map(lambda rows: total_query(_number(rows), adjacency, label))
+        query = self.rows.map(lambda rows: total_query(_number(rows), adjacency, label))
+        return self.accountant.release(query, cost).value
 
     def counts(self, exact: Secret[I64], label: str, cost: Cost) -> Release[I64]:
         """Noisy counts of disjoint cells."""
@@ -144,8 +145,7 @@ class Task(ABC, Generic[S]):
             return RowCount(max(1, self.public_n), self.cost.split(shares))
         whole = sum(shares)
         first, *costs = self.cost.split([share, *((1.0 - share) * part / whole for part in shares)])
-        query = self.number_of_rows()
-        return RowCount(max(1, self.accountant.release(query, first).value), costs)
+        return RowCount(max(1, self.number_of_rows(first)), costs)
 
     def count_cells(
         self, cell_of: Callable[[S], NDArray[Any]], number: int, label: str, cost: Cost
