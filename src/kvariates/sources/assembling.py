@@ -21,15 +21,7 @@ from kvariates.data.blocks import Block
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.sources.columns import Layout
-from kvariates.sources.pieces import (
-    CACHE_LINE,
-    Chunk,
-    Columns,
-    Piece,
-    Place,
-    Values,
-    is_clean,
-)
+from kvariates.sources.pieces import CACHE_LINE, Chunk, Columns, Piece, Place, Values, is_clean
 
 SUMS = 1021  # a prime, so that the number of columns divides it only if it is a multiple
 CHUNK_BYTES = 2**20  # of rows that are copied and checked together: they fit into the cache

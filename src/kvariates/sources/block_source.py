@@ -16,13 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from kvariates.data.blocks import Block, SourceBlocks
 from kvariates.data.rows import F64
-from kvariates.sources.assembling import (
-    Assembler,
-    BlockOptions,
-    Read,
-    assembler_of,
-    rows_of_block,
-)
+from kvariates.sources.assembling import Assembler, BlockOptions, Read, assembler_of, rows_of_block
 from kvariates.sources.columns import ColumnChoice, Layout, check_names, listed
 from kvariates.sources.file_readers import file_reader
 from kvariates.sources.pieces import Piece

@@ -74,12 +74,10 @@ def _of_edges(opened: OpenedTable) -> GraphTable:
         raise ValueError(f"{opened.path}: {columns[0]} and {columns[1]} must be names of nodes")
     if {end.dtype.kind for end in ends} & {"O", "U"}:
         ends = [end.astype(str) for end in ends]
-    remarks = (*opened.remarks, f"each row is an edge: {columns[0]}, {columns[1]}")
+    remark, length = f"each row is an edge: {columns[0]}, {columns[1]}", np.ones(len(ends[0]))
     if len(columns) == 3:
         length = opened.table([columns[2]]).X[:, 0].astype(np.float64)
-        remarks = (*remarks[:-1], f"{remarks[-1]}, and its length: {columns[2]}")
-    else:
-        length = np.ones(len(ends[0]))
+        remark += f", and its length: {columns[2]}"
     if not len(ends[0]):
         raise ValueError(f"{opened.path}: no rows")
     if (length < 0).any():
@@ -90,7 +88,7 @@ def _of_edges(opened: OpenedTable) -> GraphTable:
         )
     nodes, number = np.unique(np.concatenate(ends), return_inverse=True)
     one, two = np.split(number, 2)
-    return GraphTable(_symmetric(one, two, length, len(nodes)), nodes, remarks)
+    return GraphTable(_symmetric(one, two, length, len(nodes)), nodes, (*opened.remarks, remark))
 
 
 def _symmetric(one: Any, two: Any, length: Any, n: int) -> Any:

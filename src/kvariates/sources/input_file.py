@@ -54,25 +54,18 @@ class TooLargeError(ValueError):
     """A file that does not fit the memory."""
 
 
-@dataclass(frozen=True)
-class Url(os.PathLike[str]):
+class Url(str):
     """The URL of a file or folder, where a path is asked for. A path would change its slashes."""
 
-    url: str
-
-    def __str__(self) -> str:
-        return self.url
-
-    def __fspath__(self) -> str:
-        return self.url
+    __slots__ = ()
 
     @property
     def name(self) -> str:
-        return PurePosixPath(self.url).name
+        return PurePosixPath(self).name
 
     @property
     def suffix(self) -> str:
-        return PurePosixPath(self.url).suffix
+        return PurePosixPath(self).suffix
 
     def is_file(self) -> bool:
         return input_file(self).type == "file"

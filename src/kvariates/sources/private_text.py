@@ -83,7 +83,7 @@ def names_of(first: str, how: TextFormat) -> list[str]:
     return [cell.strip() or f"column{j}" for j, cell in enumerate(cells, 1)]
 
 
-def private_table(data: bytes, how: TextFormat) -> pa.Table:
+def _table(data: bytes, how: TextFormat) -> pa.Table:
     """All cells as text, null in rows without any value."""
     import pyarrow as pa
 
@@ -111,7 +111,7 @@ class PrivateTextReader(FileReader):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._format = fixed_format(self.file.path, self.text)
-        self._table = private_table(self.file.data, self._format)
+        self._table = _table(self.file.data, self._format)
         self.n_rows = self._table.num_rows
 
     @property

@@ -100,14 +100,11 @@ def cell_remedy(words: tuple[str, ...]) -> str:
     """What to do about these cells. Those that begin with a number are not missing."""
     if _is_hexadecimal(words[0]):
         return "; write hexadecimal numbers as decimal ones"
-    if len(words) > MOST_WORDS or any(_begins_with_number(word) for word in words):
+    begins = re.compile(rf"[{_SIGNS}]?[.,]?\d")  # with a number
+    if len(words) > MOST_WORDS or any(begins.match(without_currency(word)) for word in words):
         return ""
     options = " ".join(f"--na {shlex.quote(word)}" for word in words)
     return f"; {options} reads {'it' if len(words) == 1 else 'them'} as missing"
-
-
-def _begins_with_number(cell: str) -> bool:
-    return re.match(rf"[{_SIGNS}]?[.,]?\d", without_currency(cell)) is not None
 
 
 def _is_hexadecimal(cell: str) -> bool:

@@ -18,13 +18,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from kvariates.sources.text_format import (
-    COMMENT,
-    MISSING,
-    TextFormat,
-    TextOptions,
-    find_encoding,
-)
+from kvariates.sources.text_format import COMMENT, MISSING, TextFormat, TextOptions, find_encoding
 from kvariates.sources.text_numbers import MISSING_WORDS, is_marked_number, without_currency
 
 SAMPLE_BYTES = 2**18
@@ -251,17 +245,13 @@ def _is_header(first: list[str], body: list[list[str]]) -> bool:
         return False
     if first[0] == "" and first[1:] == [str(j) for j in range(len(first) - 1)]:
         return True  # a pandas frame without names
-    columns = [_numeric_column(body, j) for j in range(len(first))]
-    if any(is_text and above for is_text, above in zip(map(_is_text, first), columns, strict=True)):
+    text = (j for j, cell in enumerate(first) if cell not in MISSING and not numeric[j])
+    if any(_numeric_column(body, j) for j in text):
         return True
     numbers = [j for j, is_number in enumerate(numeric) if is_number]
     below = [row[j] for row in body for j in numbers if j < len(row)]
     years = len(numbers) > 1 and all(YEAR.fullmatch(first[j]) for j in numbers)
     return years and not all(YEAR.fullmatch(cell) for cell in below)
-
-
-def _is_text(cell: str) -> bool:
-    return cell not in MISSING and not is_marked_number(cell)
 
 
 def _numeric_column(body: list[list[str]], j: int) -> bool:
