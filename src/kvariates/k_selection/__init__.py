@@ -83,8 +83,7 @@ class Choice:
 
     def frame(self) -> Any:
         """The criteria as a pandas DataFrame, a row for each k. Needs pandas."""
-        pd = pandas_for("Choice.frame")
-        return pd.DataFrame(self._columns())
+        return pandas_for("Choice.frame").DataFrame(self._columns())
 
     def __str__(self) -> str:
         lines = ["".join(f"{name:>12}" for name in self._columns())]
@@ -94,14 +93,12 @@ class Choice:
         return "\n".join([*lines, f"k = {self.k}: {self.reason}"])
 
     def __repr__(self) -> str:
-        tried = f"{self.ks[0]} to {self.ks[-1]}"
-        reason = shortened(self.reason, 250)
-        return f"Choice(k={self.k}, clear={self.clear}, tried={tried}, reason={reason!r})"
+        told = f"tried={self.ks[0]} to {self.ks[-1]}, reason={shortened(self.reason, 250)!r}"
+        return f"Choice(k={self.k}, clear={self.clear}, {told})"
 
     def _repr_html_(self) -> str:
-        words = self._words()
         title = f"k = {self.k}{'' if self.clear else ' (no clear answer)'}"
-        table = HtmlTable(list(self._columns()), words, marked=self.k - int(self.ks[0]))
+        table = HtmlTable(list(self._columns()), self._words(), marked=self.k - int(self.ks[0]))
         return boxed(title, [self.reason], table)
 
     def _words(self) -> list[list[str]]:

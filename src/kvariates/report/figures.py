@@ -25,7 +25,6 @@ from .page import (
     number_within,
     table,
     text,
-    tip,
     visible,
 )
 from .plane import Limits, some_rows
@@ -83,9 +82,9 @@ def share_bar(items: Sequence[Bar]) -> str:
     left, parts, named = 0.0, [], []
     for i, bar in enumerate(items):
         width, color = 100 * max(bar.value, 0.0) / total, i % len(PALETTE)
-        words = tip(f"{bar.label}: {bar.words}")
         parts.append(
-            f'<rect class="k{color}" x="{left:.3f}%" width="{width:.3f}%" height="100%"{words}/>'
+            f'<rect class="k{color}" x="{left:.3f}%" width="{width:.3f}%" height="100%" '
+            f'data-tip="{text(bar.label)}: {text(bar.words)}"/>'
         )
         named.append(replace(bar, look=Look(color, 0)))
         left += width
@@ -263,9 +262,8 @@ def _curve(line: Line, x: AxisScale, y: AxisScale, x_name: str) -> str:
     )
     radius, width = 4 if len(places) <= 40 else 1.5, max(line.y) - min(line.y)
     dots = "".join(
-        f'<circle cx="{a:.3f}%" cy="{b:.3f}%" r="{radius}"'
-        + tip(f"{line.name}: {number_within(w, width)} ({x_name} {number(v, 6)})")
-        + "/>"
+        f'<circle cx="{a:.3f}%" cy="{b:.3f}%" r="{radius}" data-tip="{text(line.name)}: '
+        f'{number_within(w, width)} ({text(x_name)} {number(v, 6)})"/>'
         for (a, b), v, w in zip(places, line.x, line.y, strict=True)
     )
     return ranges + pieces + dots

@@ -30,11 +30,9 @@ def write_fit(run: FitRun, shown: ShownRows | None, folder: Path) -> None:
     """
     run = run.released()
     write_rows(folder / "centers.csv", *centers_table(run))
-    for name, content in (
-        ("summary.json", json_text(summary(run)) + "\n"),
-        ("report.html", fit_html(run, shown)),
-    ):  # half of a surrogate pair (of a file's name) becomes JSON's escape of it
-        (folder / name).write_bytes(content.encode("utf-8", "backslashreplace"))
+    files = {"summary.json": json_text(summary(run)) + "\n", "report.html": fit_html(run, shown)}
+    for name, words in files.items():  # half of a surrogate pair, of a name, becomes JSON's escape
+        (folder / name).write_bytes(words.encode("utf-8", "backslashreplace"))
 
 
 def fit_html(run: FitRun, shown: ShownRows | None) -> str:
@@ -46,9 +44,8 @@ def fit_html(run: FitRun, shown: ShownRows | None) -> str:
     view = clusters.view_of(run, shown)
     look = looks(run.centers if view is None else view.flat.centers)
     n = run.table.rows
-    rows = "" if n is None else f" of {counted(n, run.unit)}"
-    privately = ", found privately" * run.private
-    title = f"{counted(run.k, 'clusters')}{rows}{privately}"
+    title = counted(run.k, "clusters") + ("" if n is None else f" of {counted(n, run.unit)}")
+    title += ", found privately" * run.private
     ledgers = f"The ledger{'s' * (len(run.record.ledgers) > 1)}"
     parts = [
         Section("overview", "Overview", _overview(run, view)),

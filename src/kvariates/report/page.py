@@ -149,11 +149,6 @@ def short(words: str, most: int = LONGEST_NAME) -> str:
     return f'<span title="{text(words)}">{text(cut(words, most))}</span>'
 
 
-def tip(words: str) -> str:
-    """An attribute: the text that is shown while the pointer is on the element."""
-    return f' data-tip="{text(words)}"' if words else ""
-
-
 def promise_box(words: str) -> str:
     """A promise in plain words: a paragraph for each line, or for lines that a comma joins."""
     whole = words.replace(",\n", ", ")  # a sentence that goes on in the next line

@@ -89,7 +89,11 @@ def draw_map(shown: WorldMap, path: str | Path) -> None:
         style: dict[str, Any] = {"alpha": 0.8, "linewidths": 0, "rasterized": True}
         axes.scatter(lon[order], lat[order], s=sizes[order], c=of_place[order], **style)
         axes.plot(*to_degrees(shown.centers), "+", color=WHITE, ms=7, mew=1.4, alpha=0.75)
-        _frame(axes, shown.title, shown.subtitle)
+        axes.set(xlim=(-180, 180), ylim=(SOUTH, NORTH), xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+        axes.set_title(shown.title, loc="left", size=21, weight="bold", color=WHITE, pad=30)
+        small: dict[str, Any] = {"transform": axes.transAxes, "color": GREY, "size": 11.5}
+        axes.text(0, 1.015, shown.subtitle, va="bottom", **small)
         figure.draw_without_rendering()  # computes the layout, on which the places of names depend
         rows = np.array(list(shown.named), dtype=np.intp)
         style = {"s": 50, "ec": WHITE, "linewidths": 1.8, "zorder": 4}
@@ -142,13 +146,6 @@ def _write(axes: Axes, spot: Array, name: str, dx: int, dy: int, ha: str, va: st
         name, (spot[0], spot[1]), (dx, dy), textcoords="offset points", color=WHITE, size=11,
         weight="bold", linespacing=1.15, path_effects=[outline], **style,
     )  # fmt: skip
-
-
-def _frame(axes: Axes, title: str, subtitle: str) -> None:
-    axes.set(xlim=(-180, 180), ylim=(SOUTH, NORTH), xticks=[], yticks=[])
-    axes.spines[:].set_visible(False)
-    axes.set_title(title, loc="left", size=21, weight="bold", color=WHITE, pad=30)
-    axes.text(0, 1.015, subtitle, transform=axes.transAxes, color=GREY, size=11.5, va="bottom")
 
 
 @contextmanager

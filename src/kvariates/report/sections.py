@@ -69,8 +69,7 @@ UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 def privacy_section(run: FitRun) -> str:
     """Empty if the fit is not private."""
-    ledger = run.record.ledger
-    if ledger is None:
+    if (ledger := run.record.ledger) is None:
         return ""
     may, may_not = MAY, MAY_NOT
     if run.public_points:
@@ -160,8 +159,7 @@ def box(kind: str, title: str, items: Iterable[str]) -> str:
 def guarantee_section(run: FitRun) -> str:
     """The theorem that holds for the fit, or why none does, and the certificate."""
     record, parts = run.record, []
-    certificate = record.certificate
-    if certificate is not None:
+    if (certificate := record.certificate) is not None:
         words = run.spoken(certificate.explain())
         parts.append(f"<h3>Certificate: {text(certificate)}</h3>{promise_box(words)}")
     if record.guarantee is not None:
@@ -187,11 +185,10 @@ def stream_section(run: FitRun) -> str:
     }
     words = (
         "The rows were read once for the centres: k-means ran on weighted points, the synopses, "
-        "that stand for them."
     )
+    words += "that stand for them."
     words += " They were read again for the labels, the sizes and the cost." * run.of_shell
-    spread = record.spread
-    if spread is not None:
+    if (spread := record.spread) is not None:
         error = f" ± {number(spread.standard_error, 3)}" if spread.standard_error else ""
         items["spread"] = f"{number(spread.value)}{error}"
         what = DISTANCES[record.metric].format(rows="rows").replace("centres", "nearest synopses")
@@ -208,8 +205,7 @@ def n_bytes(value: float) -> str:
 
 def transcript_section(run: FitRun) -> str:
     """What a coordinator and its peers, or parties, sent to each other."""
-    transcript = run.record.transcript
-    if transcript is None:
+    if (transcript := run.record.transcript) is None:
         return ""
     items = {
         "rounds": f"{transcript.rounds:,}",
@@ -239,8 +235,7 @@ def transcript_section(run: FitRun) -> str:
 
 def choice_section(run: FitRun) -> str:
     """Empty if the number of clusters was given."""
-    choice = run.choice
-    if choice is None:
+    if (choice := run.choice) is None:
         return ""
     html = paragraph(f"k = {choice.k}: {run.spoken(choice.reason)}") + paragraph(how_sure(choice))
     if len(choice.ks) > 1:
