@@ -48,19 +48,13 @@ def write_aside(path: Path, data: bytes, mode: int = OWNER_ONLY) -> None:
             os.fsync(file.fileno())
         aside.chmod(mode)
         aside.replace(path)
-    except OSError as error:
+    except BaseException as error:
         aside.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    except BaseException:
-        aside.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Until the folder is on the disk, the old name may come back."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
+    handle = os.open(path.parent, os.O_RDONLY)
+    try:  # until the folder is on the disk, the old name may come back
         os.fsync(handle)
     finally:
         os.close(handle)

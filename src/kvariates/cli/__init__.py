@@ -8,25 +8,21 @@ that ``kvariates --help`` is quick.
 
 from __future__ import annotations
 
-import secrets
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from kvariates.cli import options as given
-from kvariates.cli.app import ARGUMENTS, app, printable, run_command, tidy_errors, words_of
+from kvariates.cli.app import ARGUMENTS, app, printable, run_command, tidy_errors
 from kvariates.cli.options import command
 from kvariates.extras import needed
-from kvariates.file_writing import moved_into_place, refuse_inputs, written_file
+from kvariates.file_writing import written_file
 
-
-def main() -> NoReturn:
-    """Run the command; the entry point of the installed script."""
-    run_command()
+main = run_command  # the entry point of the installed script
 
 
 def _print_version(wanted: bool) -> None:
@@ -35,11 +31,13 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-_VERSION = Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-
-
 @app.callback()
-def _root(context: typer.Context, _version: Annotated[bool, _VERSION] = False) -> None:
+def _root(
+    context: typer.Context,
+    _version: bool = Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
     """Cluster tables of numbers."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -51,11 +49,7 @@ def fit(context: typer.Context, options: given.FitArguments) -> None:
     with tidy_errors(options.shown.quiet) as notes:
         from kvariates.cli.fit_command import FitRequest, run_fit
 
-        run_fit(FitRequest.of(options, words_of(context), notes))
-
-
-def _seed(seed: int | None) -> int:
-    return secrets.randbits(32) if seed is None else seed
+        run_fit(FitRequest.of(options, tuple(context.obj), notes))
 
 
 @command
@@ -136,7 +130,7 @@ def compare(
         inits = given.names_of(init)
         if not inits:
             raise ValueError("--init: give at least one seeding")
-        drawn = _seed(seed)
+        drawn = given.drawn(seed)
         with progress_display(shown.quiet) as progress:
             found = compare_file(
                 reading, (int(low), int(high)) if k else None, inits, scale.value, drawn, progress
@@ -150,63 +144,12 @@ def compare(
 
 
 @command
-def anticluster(
-    data: given.Data,
-    groups: int = Option(..., "-g", "--groups", min=1, help="Number of groups."),
-    out: given.Out = Path("kvariates-groups"),
-    columns: given.Columns = None,
-    identifier: given.Identifier = None,
-    balance: str | None = Option(
-        None, help="Columns of categories, such as a,b: all groups get the same shares."
-    ),
-    group_sizes: str | None = Option(
-        None,
-        metavar="N,N,...",
-        callback=given.sizes,
-        help="Rows of each group; if not given, as many in each.",
-    ),
-    must_link: str | None = Option(
-        None, help="Column: rows with the same value stay in one group."
-    ),
-    cannot_link: str | None = Option(
-        None, help="Column: rows with the same value get different groups."
-    ),
-    objective: str = Option("variance", help=""),
-    standardize: bool = Option(True, help="Give each column mean 0 and deviation 1 first."),
-    seed: given.Seed = None,
-    *,
-    written: given.Written,
-    force: given.Force = False,
-    shown: given.Shown,
-) -> None:
+def anticluster(options: given.GroupArguments) -> None:
     """Divide a table into groups that are alike: writes groups.csv, balance.csv and a picture."""
-    choices: dict[str, Any] = {
-        "n_groups": groups, "objective": objective, "random_state": _seed(seed)
-    }  # fmt: skip
-    if group_sizes is not None:
-        choices["group_sizes"] = [int(size) for size in group_sizes.split(",")]
-    with tidy_errors(shown.quiet) as notes:
-        from kvariates.cli import anticluster_command as work
-        from kvariates.cli.screen import print_end, progress_display, show_json
+    with tidy_errors(options.shown.quiet) as notes:
+        from kvariates.cli.anticluster_command import run_anticluster
 
-        reading = written.request(data, columns, identifier=identifier, notes=notes)
-        categories = given.names_of(balance) or []
-        request = work.GroupRequest(
-            reading, categories, standardize, choices, must_link, cannot_link
-        )
-        refuse_inputs(out, work.FILES, [reading.data])
-        with (
-            progress_display(shown.quiet) as progress,
-            moved_into_place(out, work.FILES, force=force) as folder,
-        ):
-            run = work.anticluster_file(request, folder, progress)
-        notes.say()
-        if shown.as_json:
-            show_json({**run.summary(), "out": str(out)})
-        elif not shown.quiet:
-            work.show_groups(run)
-            typer.echo(f"seed {choices['random_state']}")
-            print_end(run.model.n_sweeps_, run.seconds, out, ", ".join(work.FILES), "sweeps")
+        run_anticluster(options, notes)
 
 
 @command

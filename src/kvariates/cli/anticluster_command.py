@@ -3,97 +3,103 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 from rich.progress import Progress
 
 from kvariates.balancing.group_balance import GroupBalance, save_picture
 from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
-from kvariates.cli.app import check_name
+from kvariates.cli.app import Notes, check_name
+from kvariates.cli.options import GroupArguments, drawn, names_of
 from kvariates.cli.reading import ReadRequest, ReadTable, read_table, say_remarks
-from kvariates.cli.screen import command_words, fit_with_bar, phase, print_table
-from kvariates.data.rows import Floats
+from kvariates.cli.screen import (
+    command_words,
+    fit_with_bar,
+    phase,
+    print_end,
+    print_table,
+    progress_display,
+    show_json,
+)
 from kvariates.estimators.anticlustering import AntiClustering
-from kvariates.file_writing import json_text, write_rows
-from kvariates.sources import DataTable, standardize
+from kvariates.file_writing import json_text, moved_into_place, refuse_inputs, write_rows
+from kvariates.sources import standardize
 from kvariates.sources.parquet_writer import write_labels
 
 FILES = ("groups.csv", "balance.csv", "summary.json", "picture.png")
 
 
-@dataclass(frozen=True)
-class GroupRequest:
-    """What `anticluster` was asked to do. `choices`: the parameters of AntiClustering."""
-
-    reading: ReadRequest
-    balance: list[str]  # columns of categories
-    standardize: bool
-    choices: dict[str, Any]
-    must_link: str | None = None  # columns: rows with the same value
-    cannot_link: str | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class GroupRun:
-    """The result of one run."""
-
-    request: GroupRequest
-    table: DataTable
-    model: AntiClustering
-    seconds: float
-
-    def summary(self) -> dict[str, Any]:
-        """The result for programs."""
-        request, table = self.request, self.table
-        return {
-            "kvariates": version("kvariates"),
-            "data": {
-                "path": str(request.reading.data), "rows": len(table.X), "columns": table.names,
-                "left_out": table.left_out, "categories": request.balance,
-                "must_link": request.must_link, "cannot_link": request.cannot_link,
-                "standardized": request.standardize,
-            },
-            "parameters": request.choices,
-            "objective": self.model.objective_,
-            "n_sweeps": self.model.n_sweeps_,
-            "seconds": round(self.seconds, 6),
-            "sizes": self.model.balance_.sizes.tolist(),
-        }  # fmt: skip
+def run_anticluster(options: GroupArguments, notes: Notes) -> None:
+    """Read the file, find the groups, write the files and print the result."""
+    out, shown = options.out, options.shown
+    reading = options.written.request(
+        options.data, options.columns, identifier=options.identifier, notes=notes
+    )
+    refuse_inputs(out, FILES, [reading.data])
+    with (
+        progress_display(shown.quiet) as progress,
+        moved_into_place(out, FILES, force=options.force) as folder,
+    ):
+        model, summary = _divided(options, reading, folder, progress)
+    notes.say()
+    if shown.as_json:
+        show_json({**summary, "out": str(out)})
+    elif not shown.quiet:
+        _show_groups(model.balance_)
+        typer.echo(f"seed {summary['parameters']['random_state']}")
+        print_end(model.n_sweeps_, summary["seconds"], out, ", ".join(FILES), "sweeps")
 
 
-def anticluster_file(request: GroupRequest, folder: Path, progress: Progress) -> GroupRun:
-    """Read the file, find the groups and write the files."""
-    reading = request.reading
-    check_name("objective", request.choices["objective"], GROUP_OBJECTIVES)
+def _divided(
+    options: GroupArguments, reading: ReadRequest, folder: Path, progress: Progress
+) -> tuple[AntiClustering, dict[str, Any]]:
+    """The fitted model, and the result for programs. Writes the files."""
+    parameters: dict[str, Any] = {
+        "n_groups": options.groups, "objective": options.objective,
+        "random_state": drawn(options.seed),
+    }  # fmt: skip
+    if options.group_sizes is not None:
+        parameters["group_sizes"] = [int(size) for size in options.group_sizes.split(",")]
+    check_name("objective", options.objective, GROUP_OBJECTIVES)
     with phase(progress, f"reading {reading.data.name}"):
-        data = _read(request)
-        constraints = _constraints(request, data)
-        X: Floats = standardize(data.table.X)[0] if request.standardize else data.table.X
+        data = _read(options, reading)
+        constraints = _constraints(options, reading, data)
+        table = data.table
+        X = standardize(table.X)[0] if options.standardize else table.X
     with phase(progress, f"dividing {len(X):,} rows") as bar:
-        model = AntiClustering(**request.choices)
+        model = AntiClustering(**parameters)
         with command_words(reading.data):
             seconds = fit_with_bar(model, bar, reading.notes, X, **constraints)
-    model.balance_ = replace(model.balance_, features=data.table.names)
-    run = GroupRun(request, data.table, model, seconds)
+    balance = model.balance_ = replace(model.balance_, features=table.names)
+    summary = {
+        "kvariates": version("kvariates"),
+        "data": {
+            "path": str(table.path), "rows": len(X), "columns": table.names,
+            "left_out": table.left_out, "categories": names_of(options.balance) or [],
+            "must_link": options.must_link, "cannot_link": options.cannot_link,
+            "standardized": options.standardize,
+        },
+        "parameters": parameters, "objective": model.objective_, "n_sweeps": model.n_sweeps_,
+        "seconds": round(seconds, 6), "sizes": balance.sizes.tolist(),
+    }  # fmt: skip
     with phase(progress, "drawing and writing"):
-        table, balance = data.table, model.balance_
         write_labels(folder / "groups.csv", model.labels_, data.beside, table.kept, name="group")
         write_rows(folder / "balance.csv", *_balance_rows(balance))
-        text = json_text(run.summary()) + "\n"
-        (folder / "summary.json").write_text(text, encoding="utf-8")
+        (folder / "summary.json").write_text(json_text(summary) + "\n", encoding="utf-8")
         save_picture(balance, folder / "picture.png")
-    return run
+    return model, summary
 
 
-def _read(request: GroupRequest) -> ReadTable:
+def _read(options: GroupArguments, reading: ReadRequest) -> ReadTable:
     """The columns to be alike; those of the constraints are not among them."""
-    links = [name for name in (request.must_link, request.cannot_link) if name is not None]
-    reading = replace(request.reading, aside=(*request.balance, *links))
+    links = [name for name in (options.must_link, options.cannot_link) if name is not None]
+    reading = replace(reading, aside=(*(names_of(options.balance) or ()), *links))
     data = read_table(reading)
     say_remarks(data.table, True, reading, "balanced")
     if not isinstance(data.table.X, np.ndarray):
@@ -104,31 +110,31 @@ def _read(request: GroupRequest) -> ReadTable:
     return replace(data, table=table)
 
 
-def _constraints(request: GroupRequest, data: ReadTable) -> dict[str, Any]:
+def _constraints(options: GroupArguments, reading: ReadRequest, data: ReadTable) -> dict[str, Any]:
     """The categories and links of the rows, for `AntiClustering.fit`."""
     assert data.opened is not None  # noqa: S101
     kept, found = data.table.kept, dict[str, Any]()
-    if request.balance:
-        columns = [data.opened.complete_values(name) for name in request.balance]
+    if names := names_of(options.balance):
+        columns = [data.opened.complete_values(name) for name in names]
         columns = [column if kept is None else column[kept] for column in columns]
         found["categories"] = np.column_stack(columns) if len(columns) > 1 else columns[0]
-    missing = request.reading.text.missing
-    if request.must_link is not None:
-        found["must_link"] = _numbered(data, request.must_link, missing)
-    if request.cannot_link is not None:
-        found["cannot_link"] = _pairs_apart(request, _numbered(data, request.cannot_link, missing))
+    if options.must_link is not None:
+        found["must_link"] = _numbered(data, options.must_link, reading.text.missing)
+    if options.cannot_link is not None:
+        numbers = _numbered(data, options.cannot_link, reading.text.missing)
+        found["cannot_link"] = _pairs_apart(options, numbers)
     return found
 
 
-def _pairs_apart(request: GroupRequest, numbers: Any) -> list[tuple[int, int]]:
+def _pairs_apart(options: GroupArguments, numbers: Any) -> list[tuple[int, int]]:
     """All pairs of rows with the same number; numbers below 0 do not count."""
     order = np.argsort(numbers, kind="stable")
     starts = np.searchsorted(numbers[order], np.arange(numbers.max(initial=-1) + 1))
     alike = np.split(order, starts)[1:]
-    most, groups = max(map(len, alike), default=0), request.choices["n_groups"]
+    most, groups = max(map(len, alike), default=0), options.groups
     if most > groups:
         raise ValueError(
-            f"--cannot-link {request.cannot_link}: {most:,} rows have the same value, and "
+            f"--cannot-link {options.cannot_link}: {most:,} rows have the same value, and "
             f"there are {groups:,} groups"
         )
     return [pair for rows in alike for pair in combinations(rows.tolist(), 2)]
@@ -159,9 +165,8 @@ def _balance_rows(balance: GroupBalance) -> tuple[list[str], list[Any]]:
     return head, rows
 
 
-def show_groups(run: GroupRun) -> None:
+def _show_groups(balance: GroupBalance) -> None:
     """Print the balance of the groups."""
-    balance = run.model.balance_
     worst = np.abs(balance.mean_difference).argmax(axis=1)
     rows = []
     for g, size in enumerate(balance.sizes.tolist()):

@@ -18,6 +18,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from traceback import walk_stack
 from types import FrameType
 from typing import Any, NoReturn, cast
 
@@ -66,15 +67,10 @@ def tables(command: str) -> dict[str, list[Any]]:
     from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
     from kvariates.seeding.seedings import HOST_SEEDINGS
 
-    found: dict[str, list[Any]] = {
-        "init": [HOST_SEEDINGS],
-        "algorithm": [REFINEMENTS],
-        "metric": [OBJECTIVES],
-    }
-    if command == "fit":
-        found["init"] += [MEDOID_SEEDINGS]
-        found["metric"] += [METRICS]
-    return found
+    if command == "compare":
+        return {"init": [HOST_SEEDINGS]}
+    init, metric = [HOST_SEEDINGS, MEDOID_SEEDINGS], [OBJECTIVES, METRICS]
+    return {"init": init, "metric": metric, "algorithm": [REFINEMENTS]}
 
 
 class TableOptions(TyperCommand):
@@ -86,15 +82,12 @@ class TableOptions(TyperCommand):
         listed: list[Any] = list(self.params)  # their type depends on the version of Typer
         for option in listed:  # some versions of Typer and Click lose the help of arguments
             option.help = option.help or ARGUMENTS.get(option.name, "")
-        plain = {option.name: option.help for option in listed if option.name in known}
         for option in listed:
             for title, table in zip(titles, known.get(option.name, []), strict=False):
                 words = f"For {title}:" if len(known[option.name]) > 1 else "One of these:"
                 entries = (f'"{n}": {entry.help}' for n, entry in table.items())
                 option.help = " ".join([option.help or "", words, *entries])
         super().format_help(ctx, formatter)
-        for option in listed:
-            option.help = plain.get(option.name, option.help)
 
 
 def check_name(option: str, name: str | None, table: Any, hint: str = "") -> None:
@@ -105,16 +98,14 @@ def check_name(option: str, name: str | None, table: Any, hint: str = "") -> Non
 
 
 class OneLineErrors(TyperGroup):
-    """A command group that prints an error as one line. `words`: of the command line."""
-
-    words: tuple[str, ...] = ()
+    """A command group that prints an error as one line; the words of the line are `context.obj`."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         standalone = options.pop("standalone_mode", True)
         given = options.get("args", args[0] if args else None)
-        self.words = tuple(sys.argv[1:] if given is None else given)
+        options |= {"standalone_mode": False, "obj": sys.argv[1:] if given is None else given}
         try:
-            code = super().main(*args, **{**options, "standalone_mode": False})
+            code = super().main(*args, **options)
         except UsageError as error:
             words = error.format_message()  # type: ignore[attr-defined]
             say(re.sub(r"( Did you mean [^?]*\?)\1", r"\1", words))  # some versions say it twice
@@ -130,11 +121,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def words_of(context: typer.Context) -> tuple[str, ...]:
-    """The words of the command line."""
-    return cast(OneLineErrors, context.find_root().command).words
 
 
 def say(message: str) -> None:
@@ -218,12 +204,10 @@ def tidy_errors(quiet: bool = False) -> Iterator[Notes]:
     try:
         yield notes
         notes.say()
-    except KeyboardInterrupt as error:
-        say(_with_notes("interrupted", error))
-        raise typer.Exit(130) from None
-    except Terminated as error:
-        say(_with_notes("terminated", error))
-        raise typer.Exit(143) from None
+    except (KeyboardInterrupt, Terminated) as error:
+        terminated = isinstance(error, Terminated)
+        say(_with_notes("terminated" if terminated else "interrupted", error))
+        raise typer.Exit(143 if terminated else 130) from None
     except MemoryError:
         say("there is not enough memory; fit --stream reads a table in blocks")
         raise typer.Exit(2) from None
@@ -247,21 +231,18 @@ def _with_notes(words: str, error: BaseException) -> str:
 
 def os_error_words(error: OSError) -> str:
     """An error of the system in plain words."""
-    full = {errno.ENOSPC: "the disk is full"}
-    full |= {code: os.strerror(code).lower() for code in (errno.EFBIG, errno.EDQUOT)}
-    if error.errno in full:
+    if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+        full = error.errno == errno.ENOSPC
+        words = "the disk is full" if full else os.strerror(error.errno).lower()
         if hasattr(error, "__notes__"):
-            return _with_notes(full[error.errno], error)
-        return f"the result cannot be printed: {full[error.errno]}"  # files are in place
+            return _with_notes(words, error)
+        return f"the result cannot be printed: {words}"  # files are in place
     if error.errno is not None and error.filename is not None:
         return f"{error.filename}: {os.strerror(error.errno)}"
     return str(error) if error.errno is None else os.strerror(error.errno)
 
 
-Handler = Callable[[int, FrameType | None], None]
-
-
-def raise_after_imports(error: type[BaseException]) -> Handler:
+def raise_after_imports(error: type[BaseException]) -> Callable[[int, FrameType | None], None]:
     """A handler of a signal that raises `error`, after the import that is going on, if any."""
     looks = 0
 
@@ -278,8 +259,4 @@ def raise_after_imports(error: type[BaseException]) -> Handler:
 
 def is_importing(frame: FrameType | None) -> bool:
     """Whether a module is imported in this frame, or in one that called it."""
-    while frame is not None:
-        if frame.f_code.co_filename == IMPORTING:
-            return True
-        frame = frame.f_back
-    return False
+    return any(f.f_code.co_filename == IMPORTING for f, _ in walk_stack(frame))

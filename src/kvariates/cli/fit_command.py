@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from rich.progress import Progress
 
 from kvariates.cli.app import Notes
-from kvariates.cli.options import FitArguments
+from kvariates.cli.options import FitArguments, drawn
 from kvariates.cli.reading import ReadRequest
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import command_words, phase, progress_display, show_fit, show_json
@@ -29,7 +28,6 @@ from kvariates.sources.input_file import PathOrUrl
 
 FILES = ("centers.csv", "labels.parquet", "model.skops", "report.html", "summary.json")
 NOT_REPEATED = ("-q", "--quiet", "--json", "--force")  # --force is given last
-USUAL = {"metric": "euclidean", "algorithm": "auto"}  # what KMeans uses if no value is given
 CHOICES = ("metric", "init", "algorithm", "n_init", "size_min", "size_max", "certify")
 KEPT = ("n_clusters", "init", "metric", "algorithm", "n_init", "random_state")
 BOUNDS_HELP = '"lo,hi" for all columns, "a=0:10,b=0:1", or a file of lines column,low,high'
@@ -54,22 +52,17 @@ class FitRequest:
     def of(cls, options: FitArguments, words: tuple[str, ...], notes: Notes) -> FitRequest:
         """What these options ask for. ValueError if some of them exclude each other."""
         given = {name: vars(options)[name] for name in CHOICES} | {"random_state": options.seed}
-        if options.seed is None and options.epsilon is None:
-            # A drawn seed is written to summary.json, so that the run can be repeated.
-            given["random_state"] = secrets.randbits(32)
-        private_rows = options.epsilon is not None and options.objective == "means"
+        if options.epsilon is None:
+            given["random_state"] = drawn(options.seed)
         reading = options.written.request(
-            options.data, options.columns, "keep" if private_rows else "error",
+            options.data, options.columns, "keep" if options.private_rows else "error",
             weights=options.weights, identifier=options.identifier, keep=options.keep, notes=notes,
         )  # fmt: skip
         if options.standardize and options.scale not in ("none", "standard"):
             raise ValueError(
                 f"--standardize is --scale standard; leave it out with --scale {options.scale}"
             )
-        choices = {
-            n: value for n, value in given.items() if value is not None and value is not False
-        }
-        return cls(options, reading, choices, words)
+        return cls(options, reading, _without_none(given), words)
 
     @property
     def data(self) -> PathOrUrl:
@@ -98,11 +91,6 @@ class FitRequest:
         return {"epsilon": self.options.epsilon, "delta": self.options.delta or 0.0}
 
     @property
-    def private_rows(self) -> bool:
-        """Whether the rows are private, and not only the demand of points."""
-        return self.options.epsilon is not None and self.options.objective == "means"
-
-    @property
     def command(self) -> str:
         """The command line that repeats the run, and replaces its files."""
         words = [word for word in self.words if word not in NOT_REPEATED]
@@ -113,11 +101,6 @@ class FitRequest:
             more = ["--seed", str(seed), *more]
         end = words.index("--") if "--" in words else len(words)
         return shlex.join(["kvariates", *words[:end], *more, *words[end:]])
-
-    def without_usual(self) -> FitRequest:
-        """The same request without the parameters of KMeans that have their usual value."""
-        kept = {n: value for n, value in self.choices.items() if USUAL.get(n) != value}
-        return replace(self, choices=kept)
 
     @property
     def given(self) -> dict[str, Any]:
@@ -199,7 +182,7 @@ def run_fit(request: FitRequest) -> None:
     needed("skops.io", "cli", "writing model.skops")  # before the work
     options, notes, work = request.options, request.notes, _work(request)
     out, shown = options.out, options.shown
-    labelled = options.labels or not request.private_rows  # private rows: only if asked for
+    labelled = options.labels or not options.private_rows  # private rows: only if asked for
     files = [name for name in FILES if labelled or name != "labels.parquet"]
     refuse_inputs(out, FILES, [request.data, options.nodes, options.demand])
     with (
@@ -227,7 +210,7 @@ def _work(request: FitRequest) -> Callable[[FitRequest, Path, Progress], Fitted]
     median, stream, dask = options.objective == "median", options.stream, options.dask
     if options.nodes is not None and request.metric != "graph":
         raise ValueError("--nodes is for --objective median --metric graph")
-    if options.labels and not request.private_rows:
+    if options.labels and not options.private_rows:
         raise ValueError("--labels is for private rows; otherwise labels.parquet is always written")
     if (stream or dask is not None) and (private or median):
         other = "--epsilon" if private else "--objective median"

@@ -76,8 +76,7 @@ def _dask_choices(request: FitRequest) -> dict[str, Any]:
     why, init = "does not work with --dask", request.choices.get("init")
     check_metric(request)
     unknown = ("algorithm", "n_init", "size_min", "size_max", "certify")
-    request = request.without_usual()
-    request.refuse(f"{why}; leave it out", *unknown)
+    request.refuse(f"{why}; leave it out", *unknown, but=("auto",))
     request.refuse(
         why, k="; give a number", scale="; scale the columns before",
         missing="; leave such rows out before",
@@ -86,7 +85,8 @@ def _dask_choices(request: FitRequest) -> dict[str, Any]:
         raise ValueError(f"--init {init} {why}; use one of {PEER_SEEDINGS.names}")
     if not request.data.is_dir() and request.data.suffix != ".parquet":
         raise ValueError(f"{request.data} is not Parquet; --dask reads a .parquet file or a folder")
-    return {"n_clusters": request.k, **request.choices}
+    choices = {name: value for name, value in request.choices.items() if name != "algorithm"}
+    return {"n_clusters": request.k, **choices}
 
 
 @contextmanager

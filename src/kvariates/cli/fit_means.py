@@ -202,12 +202,11 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> Fitted:
 def _stream_choices(request: FitRequest) -> dict[str, Any]:
     """The parameters of StreamingKMeans; ValueError for those that it does not have."""
     _check_names(request)
-    request = request.without_usual()
     request.refuse(
-        WHY, "algorithm", "size_min", "size_max", "certify", but=("standard", "drop"),
+        WHY, "algorithm", "size_min", "size_max", "certify", but=("auto", "standard", "drop"),
         scale=", or --scale standard", missing=", or --missing drop",
     )  # fmt: skip
-    return request.choices
+    return {name: value for name, value in request.choices.items() if name != "algorithm"}
 
 
 def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
@@ -221,8 +220,7 @@ def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
         read.data, columns=columns, weights=read.weights, missing=read.missing,
         progress=progress, text=read.text,
     )  # fmt: skip
-    if left_out is not None:
-        file.left_out = left_out
+    file.left_out = file.left_out if left_out is None else left_out
     progress.total = file.n_bytes
     for line in file.reader.remarks:
         request.notes.add(f"{read.data.name}: {line}")
@@ -230,8 +228,7 @@ def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
     say_formulas(request.notes, file.names or (), {})
     X = next(iter(file)).X
     names = file.names or tuple(f"x{j}" for j in range(X.shape[1]))
-    table = DataTable(X, names, read.data)
-    say_remarks(table, request.scaling != "none", read)
+    say_remarks(DataTable(X, names, read.data), request.scaling != "none", read)
     return file
 
 

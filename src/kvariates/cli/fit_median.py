@@ -39,24 +39,13 @@ SHOWN = ("n_clusters", "epsilon", "delta", "metric", "method", "adjacency", "mis
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The points among which medoids are chosen.
-
-    Attributes
-    ----------
-    request : FitRequest
-    data : ReadTable
-    X : matrix
-        Scaled rows, distances or the edges of a graph, as the metric wants them.
-    scale : Scale or None
-    places : DataTable or None
-        Where the nodes of a graph are, if a file says so.
-    """
+    """The points among which medoids are chosen."""
 
     request: FitRequest
     data: ReadTable
-    X: Any
+    X: Any  # scaled rows, distances or the edges of a graph, as the metric wants them
     scale: Scale | None = None
-    places: DataTable | None = None
+    places: DataTable | None = None  # where the nodes of a graph are, if a file says so
 
     @property
     def needs(self) -> Any:

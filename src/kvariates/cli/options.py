@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
@@ -20,28 +21,9 @@ if TYPE_CHECKING:
     from kvariates.cli.reading import ReadRequest
 
 
-class Objective(StrEnum):
-    """What a fit minimises."""
-
-    means = "means"
-    median = "median"
-
-
-class Scaling(StrEnum):
-    """How columns are scaled; `sources.scaling` has what each means."""
-
-    none = "none"
-    standard = "standard"
-    minmax = "minmax"
-    robust = "robust"
-
-
-class Missing(StrEnum):
-    """What is done with rows that have a missing value."""
-
-    error = "error"
-    drop = "drop"
-    mean = "mean"
+Objective = StrEnum("Objective", "means median")  # what a fit minimises
+Scaling = StrEnum("Scaling", "none standard minmax robust")  # see `sources.scaling`
+Missing = StrEnum("Missing", "error drop mean")  # what is done with rows that lack a value
 
 
 def _one_k(words: str) -> str:
@@ -67,8 +49,7 @@ def range_of_k(words: str | None) -> str | None:
     return words
 
 
-def sizes(words: str | None) -> str | None:
-    """Numbers with commas between them."""
+def _sizes(words: str | None) -> str | None:
     if words is not None and not re.fullmatch(r"\d{1,9}(,\d{1,9})*", words):
         raise BadParameter(f"--group-sizes must be numbers such as 90,90,20, not {words!r}.")
     return words
@@ -240,6 +221,41 @@ class FitArguments:
     force: Force = False
     shown: Shown
 
+    @property
+    def private_rows(self) -> bool:
+        """Whether the rows are private, and not only the demand of points."""
+        return self.epsilon is not None and self.objective == "means"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupArguments:
+    """The options of `anticluster`."""
+
+    data: Data
+    groups: int = Option(..., "-g", "--groups", min=1, help="Number of groups.")
+    out: Out = Path("kvariates-groups")
+    columns: Columns = None
+    identifier: Identifier = None
+    balance: str | None = Option(
+        None, help="Columns of categories, such as a,b: all groups get the same shares."
+    )
+    group_sizes: str | None = Option(
+        None,
+        metavar="N,N,...",
+        callback=_sizes,
+        help="Rows of each group; if not given, as many in each.",
+    )
+    must_link: str | None = Option(None, help="Column: rows with the same value stay in one group.")
+    cannot_link: str | None = Option(
+        None, help="Column: rows with the same value get different groups."
+    )
+    objective: str = Option("variance", help="")
+    standardize: bool = Option(True, help="Give each column mean 0 and deviation 1 first.")
+    seed: Seed = None
+    written: Written
+    force: Force = False
+    shown: Shown
+
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command of a function; the fields of its records are options of their own."""
@@ -281,3 +297,8 @@ def names_of(by_comma: str | None) -> list[str] | None:
         return None
     cells = next(csv.reader([by_comma], skipinitialspace=True), [])
     return [name.strip() for name in cells]
+
+
+def drawn(seed: int | None) -> int:
+    """The seed that was given, or a new one. It is told, so that the run can be repeated."""
+    return secrets.randbits(32) if seed is None else seed

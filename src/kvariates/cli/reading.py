@@ -35,37 +35,17 @@ IDENTIFIER = re.compile(
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """What to read, and how.
+    """What to read, and how."""
 
-    Attributes
-    ----------
-    data : Path or Url
-        The file, or "-".
-    columns : list of str or None
-        The columns to use; None: all numeric ones.
-    weights, identifier : str or None
-        The columns of weights and of names of the rows.
-    keep : bool
-        Whether the original columns are copied beside the labels.
-    missing : {"error", "drop", "mean", "keep"}
-    aside : tuple of str
-        Columns that are used otherwise, and not clustered unless they are named.
-    text : TextOptions
-    means : ndarray or None
-        What takes the place of missing values, if not the means of the file.
-    notes : Notes
-        What is said at the end of the command.
-    """
-
-    data: PathOrUrl
-    columns: list[str] | None = None
+    data: PathOrUrl  # "-": standard input
+    columns: list[str] | None = None  # None: all numeric ones
     weights: str | None = None
-    identifier: str | None = None
-    keep: bool = False
+    identifier: str | None = None  # the column of names of the rows
+    keep: bool = False  # whether the original columns are copied beside the labels
     missing: Any = "error"
-    aside: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()  # columns that are not clustered unless they are named
     text: TextOptions = field(default_factory=TextOptions)
-    means: Any = None
+    means: Any = None  # in place of missing values, if not those of the file
     notes: Notes = field(default_factory=Notes)
 
 
@@ -171,7 +151,8 @@ def say_remarks(
 ) -> None:
     """Point out identifiers, columns of very different scale, and what may be a network."""
     X, names = table.X, table.names
-    if used == "clustered" and sparse.issparse(X) and _is_network(X):
+    square = X.shape[0] == X.shape[1] > 2
+    if used == "clustered" and sparse.issparse(X) and square and (X != X.T).nnz == 0:
         request.notes.add(
             "the matrix is symmetric, and its rows are clustered like measurements; if it is a "
             "network: --objective median --metric graph"
@@ -189,22 +170,14 @@ def say_remarks(
 
 def _about_identifiers(alike: Sequence[str], rest: Sequence[str], used: str) -> str:
     """What columns that look like identifiers are used as, and how to use them as names."""
-    what = f"look like identifiers, and are {used} like measurements"
-    each, all_of_them = "one", "them"
+    what, each, them = f"look like identifiers, and are {used} like measurements", "one", "them"
     if len(alike) == 1:
-        what = f"looks like an identifier, and is {used} like a measurement"
-        each = all_of_them = "it"
+        what, each, them = f"looks like an identifier, and is {used} like a measurement", "it", "it"
     columns = ",".join(rest[:4]) + ",..." * (len(rest) > 4)
     return (
-        f"{listed(alike)}: {what}; --id {alike[0]} uses {each} as a name only, "
-        f"--columns {columns} leaves {all_of_them} out"
+        f"{listed(alike)}: {what}; --id {alike[0]} uses {each} as a name only, --columns {columns} "
+        f"leaves {them} out"
     )
-
-
-def _is_network(X: Any) -> bool:
-    """Whether a sparse matrix may hold the edges of a network: square and symmetric."""
-    n, d = X.shape
-    return bool(n == d > 2 and (X != X.T).nnz == 0)
 
 
 def _say_scales(notes: Notes, X: Any, names: Sequence[str]) -> None:

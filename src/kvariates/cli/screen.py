@@ -99,22 +99,21 @@ class ReadingProgress:
     """Shows how many rows and bytes of a source were read, one pass after the other."""
 
     def __init__(self, progress: bars.Progress) -> None:
-        self._progress = progress
+        self._progress, self._what = progress, ""
         self.total: int | None = None
-        self._task: bars.TaskID | None = None
-        self._what = ""
+        self._bar: ProgressBar | None = None
 
     @contextmanager
     def phase(self, what: str) -> Iterator[None]:
         self._what = printable(what)
-        self._task = self._progress.add_task(self._what, total=self.total)
-        yield
-        self._progress.update(self._task, total=1, completed=1)
+        with phase(self._progress, what) as self._bar:
+            self._progress.update(self._bar.task, total=self.total)
+            yield
 
     def __call__(self, rows: int, n_bytes: int) -> None:
-        if self._task is not None:
+        if self._bar is not None:
             words = f"{self._what}, {rows:,} rows, {n_bytes / 1e6:,.0f} MB"
-            self._progress.update(self._task, completed=n_bytes, description=words)
+            self._progress.update(self._bar.task, completed=n_bytes, description=words)
 
 
 @contextmanager
@@ -129,9 +128,9 @@ def said_warnings(notes: Notes) -> Iterator[None]:
         warnings.simplefilter("ignore", ScaleWarning)  # `reading` says it, with names
         try:
             yield
+        except (MissingValuesError, TooFewRowsError):
+            raise  # see `command_words`
         except ValueError as error:
-            if isinstance(error, MissingValuesError | TooFewRowsError):
-                raise  # see `command_words`
             raise ValueError(as_options(str(error))) from error
     for words in dict.fromkeys(str(warning.message) for warning in caught):
         notes.add(f"{WARNING}{as_options(words)}")
