@@ -114,7 +114,7 @@ private_methods.noisy_centers: CHANCE NoisyCounts PassedCells RATE
 private_methods.noisy_grid: clear_centers GridMethod make_grid
 private_methods.noisy_kvariates: Conditional Floored FlooredPotential NoisyForgy resize
     WithLaplace
-private_methods.noisy_lloyd: NoisyAssigner NoisyLloyd ShrunkenMean StepCosts
+private_methods.noisy_lloyd: NoisyAssigner NoisyLloyd StepCosts
 private_methods.noisy_tree: Axes locate NoisyMoments RowsLocation TreeMethod worthwhile
 private_methods.private_swaps: DemandLocalSearch draw_swaps private_search PrivateChooser
     public_candidates

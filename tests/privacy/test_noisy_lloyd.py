@@ -9,7 +9,6 @@ from api import (
     Cost,
     Domain,
     NoisyAssigner,
-    ShrunkenMean,
     StepCosts,
     domain_module,
     shrink,
@@ -24,7 +23,7 @@ FREE = StepCosts(Cost(epsilon=1e9), Cost(epsilon=1e9))
 def step(task, centers, radii, costs=FREE):
     """One step on residuals: the assigner and the next centres."""
     assigner = NoisyAssigner(task, [costs], lambda *_: radii)
-    return assigner, assigner.refine(centers, ShrunkenMean(assigner))
+    return assigner, assigner.refine(centers)
 
 
 def exact_step(rows, centers, clip=None):

@@ -32,7 +32,7 @@ from kvariates.privacy.secret import Secret
 from kvariates.private_methods.candidate_trials import CandidateChoices, Projection, Trials
 from kvariates.private_methods.domain import Domain, solve, spread_out
 from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, mean_costs
-from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean
+from kvariates.private_methods.noisy_lloyd import NoisyAssigner
 from kvariates.private_methods.noisy_tree import ResidualRadii, step_costs
 from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
 from kvariates.private_methods.recovery import Recovery
@@ -123,7 +123,7 @@ class KMeansTrials(Trials[PrivateTask]):
         radii = ResidualRadii(task, end.counts.values, end.spreads)
         parts = [step_costs(cost, 1, task.domain.d)[0] for cost in costs]
         assigner = NoisyAssigner(task, parts, radii)
-        centers = assigner.refine(end.centers, ShrunkenMean(assigner))
+        centers = assigner.refine(end.centers)
         return Trial(centers, assigner.cluster_counts, assigner.errors(centers), end.spreads)
 
 

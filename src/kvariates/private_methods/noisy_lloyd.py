@@ -28,7 +28,7 @@ from kvariates.privacy.mechanisms import shrink
 from kvariates.private_methods.domain import spread_out
 from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, NoisyStep, is_clear
 from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask, Traits
-from kvariates.refining.lloyd import Step, Update, lloyd
+from kvariates.refining.lloyd import Step, lloyd
 
 MAGNITUDE = 0.45  # length of a centre in radii of the domain (Su et al. 2016: 2 x 0.225)
 
@@ -50,6 +50,10 @@ class NoisyAssigner:
     """Assigns rows and releases noisy counts and sums of the clusters, of one step in each call.
 
     With `radii`, the sums are those of clipped residuals in units of the radii.
+
+    signal : orthonormal columns (d, q), public or computed from releases. Steps on residuals are
+        shrunken separately along them and across them: where centres differ in few directions,
+        this removes the noise of the others.
     """
 
     def __init__(
@@ -57,10 +61,11 @@ class NoisyAssigner:
         task: PrivateTask,
         costs: Sequence[StepCosts],
         radii: Radii | None = None,
+        signal: F64 | None = None,
     ) -> None:
         self.task, self.costs, self.number = task, costs, 0  # of steps so far
         self.clear: NDArray[np.bool_]  # whether a count of the last step is more than noise
-        self._rows, self._radii = task.rows.map(Rows.of), radii
+        self._rows, self._radii, self._signal = task.rows.map(Rows.of), radii, signal
         self.counts: F64 | None = None  # of the last step
         self.steps: list[NoisyStep] = []
 
@@ -106,50 +111,31 @@ class NoisyAssigner:
         """Of the centres after the last step."""
         return CenterErrors.of_steps(centers, self._late, 2 * self.task.domain.half)
 
-    def refine(self, centers: F64, update: Update) -> F64:
-
+    def refine(self, centers: F64) -> F64:
         def stop(step: Step) -> bool:
             return step.iteration + 1 == len(self.costs)
 
+        update = self._mean if self._radii is None else self._shrunken_mean
         return lloyd(self, centers, update, stop).centers
 
-
-@dataclass(frozen=True, eq=False)
-class NoisyMean:
-    """Moves each centre with a clear count to the noisy mean of its rows, inside the domain."""
-
-    assigner: NoisyAssigner
-
-    def __call__(self, centers: F64, statistics: Statistics) -> F64:
-        clear, out = self.assigner.clear, centers.copy()
+    def _mean(self, centers: F64, statistics: Statistics) -> F64:
+        """Moves each centre with a clear count to the noisy mean of its rows, inside the domain."""
+        clear, out = self.clear, centers.copy()
         out[clear] = statistics.sums[clear] / statistics.weights[clear, None]
-        return self.assigner.task.domain.clip(out)
+        return self.task.domain.clip(out)
 
-
-@dataclass(frozen=True, eq=False)
-class ShrunkenMean:
-    """Moves each centre with a clear count by the shrunken noisy mean of its residuals.
-
-    signal : orthonormal columns (d, q), public or computed from releases. Steps along them and
-        across them are shrunken separately: where centres differ in few directions, this removes
-        the noise of the others.
-    """
-
-    assigner: NoisyAssigner
-    signal: F64 | None = None
-
-    def __call__(self, centers: F64, statistics: Statistics) -> F64:
-        assigner, step, d = self.assigner, self.assigner.steps[-1], centers.shape[1]
-        clear, moves = assigner.clear, np.zeros_like(centers)
-        by = statistics.weights[clear, None]
+    def _shrunken_mean(self, centers: F64, statistics: Statistics) -> F64:
+        """Moves each centre with a clear count by the shrunken noisy mean of its residuals."""
+        step, clear, moves = self.steps[-1], self.clear, np.zeros_like(centers)
+        by, d = statistics.weights[clear, None], centers.shape[1]
         each = step.summed.variance / by**2
         means = statistics.sums[clear] / by
-        if self.signal is None:
+        if self._signal is None:
             moves[clear] = shrink(means, d * each)
         else:
-            inside, q = means @ self.signal @ self.signal.T, self.signal.shape[1]
+            inside, q = means @ self._signal @ self._signal.T, self._signal.shape[1]
             moves[clear] = shrink(inside, q * each) + shrink(means - inside, (d - q) * each)
-        return assigner.task.domain.clip(centers + step.radii * moves)
+        return self.task.domain.clip(centers + step.radii * moves)
 
 
 # proof: lloyd.md
@@ -173,7 +159,7 @@ class NoisyLloyd(PrivateMethod[PrivateTask]):
         costs = [StepCosts(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
         start = spread_out(task.domain, task.k, np.random.default_rng())
         assigner = NoisyAssigner(task, costs)
-        centers = assigner.refine(start, NoisyMean(assigner))
+        centers = assigner.refine(start)
         counts, errors = assigner.cluster_counts, assigner.errors(centers)
         return PrivateResult(centers, task.charges, counts, errors=errors)
 

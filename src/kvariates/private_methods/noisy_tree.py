@@ -37,7 +37,7 @@ from kvariates.privacy.mechanisms import shrink
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import solve
 from kvariates.private_methods.noisy_centers import CenterErrors, PassedCells, mean_costs
-from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean, StepCosts
+from kvariates.private_methods.noisy_lloyd import NoisyAssigner, StepCosts
 from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask, Traits
 from kvariates.summaries import partition
 from kvariates.summaries.partition import FEW_AXES, Chosen, Moments, Summary
@@ -282,8 +282,8 @@ class TreeMethod(PrivateMethod[PrivateTask]):
         if steps:
             radii = _radii(task, summary, points, centers, location.spread, axes.rest)
             costs = step_costs(last, steps, task.domain.d)
-            assigner = NoisyAssigner(task, costs, radii)
-            centers = assigner.refine(centers, ShrunkenMean(assigner, axes.signal))
+            assigner = NoisyAssigner(task, costs, radii, axes.signal)
+            centers = assigner.refine(centers)
             counts, errors = assigner.cluster_counts, assigner.errors(centers)
         return PrivateResult(centers, task.charges, counts, errors=errors)
 
