@@ -28,6 +28,7 @@ from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.task import DemandTask, PrivateMethod, PrivateResult, Task, Traits
 from kvariates.refining.swaps import (
+    AllCandidates,
     MedoidProblem,
     MedoidState,
     MedoidSwap,
@@ -75,20 +76,8 @@ class PrivateChooser:
 
     def draw(self, costs: Secret[F64], label: str) -> int:
         """The number of a low cost; costs are in steps."""
-        scores, cost = costs.map(lambda of: -self.step * of), next(self._costs)
-        return self.task.choose(scores, self.scores, label, cost)
-
-
-class EveryCandidate:
-    """All candidates in every step. The search ends only by its number of swaps."""
-
-    exhaustive, patience = True, math.inf
-
-    def __init__(self, number: int) -> None:
-        self._all = np.arange(number)
-
-    def next(self, state: MedoidState) -> Ints:
-        return self._all
+        step, cost = self.step, next(self._costs)
+        return self.task.choose(costs.map(lambda of: -step * of), self.scores, label, cost)
 
 
 def draw_swaps(
@@ -99,7 +88,9 @@ def draw_swaps(
 
     Pre: there are more candidates than medoids, and a cost for each swap and for the choice.
     """
-    how = SwapSearch(EveryCandidate(n_candidates), choose, max_swaps=swaps)
+    every = AllCandidates(np.arange(n_candidates), n_candidates)
+    every.patience = math.inf  # the search ends only by its number of swaps
+    how = SwapSearch(every, choose, max_swaps=swaps)
     problem.map(lambda p: swap_medoids(MedoidState.of(p, start.copy()), how))
     sets = _sets(start, choose.chosen, n_candidates)
     ends = problem.map(lambda p: np.array([MedoidState.of(p, each.copy()).cost for each in sets]))
