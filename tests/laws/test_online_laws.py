@@ -54,7 +54,7 @@ def test_integers_are_the_sums_of_the_limbs(weighted):
     X = rows(50, 2, seed=5) * np.logspace(-150, 140, 50)[:, None]
     weight = weights_for(50) if weighted else None
     labels = (np.arange(50) % 3).astype(np.int32)
-    found = ClusterSums.of(Rows.of(X), weight, labels, 3)
+    found = ClusterSums(Rows.of(X), weight, 3).recompute(labels)
     terms = X if weight is None else X * weight[:, None]
     for j in range(3):
         for column in range(2):

@@ -177,7 +177,7 @@ def test_sums_are_those_of_exact_arithmetic(n, seed, outlier):
     X[0] *= outlier
     weight = rng.exponential(size=n)
     labels = rng.integers(3, size=n).astype(np.int32)
-    found = ClusterSums.of(Rows.of(X), weight, labels, 3)
+    found = ClusterSums(Rows.of(X), weight, 3).recompute(labels)
     for j in range(3):
         terms = (X * weight[:, None])[labels == j]
         for column in range(2):
@@ -191,7 +191,7 @@ def test_sums_are_those_of_exact_arithmetic(n, seed, outlier):
 def test_tiny_values_are_added_up_beside_a_far_row(lightest):
     """Also if the product of the smallest value and the smallest weight underflows to zero."""
     X, weight = np.array([[1e100], [1e-200], [2e-200]]), np.array([1.0, 1.0, lightest])
-    found = ClusterSums.of(Rows.of(X), weight, np.array([0, 1, 1], dtype=np.int32), 2)
+    found = ClusterSums(Rows.of(X), weight, 2).recompute(np.array([0, 1, 1], dtype=np.int32))
     assert found.sums.values.tolist() == [[1e100], [1e-200 + 2e-200 * lightest]]
 
 
@@ -199,7 +199,7 @@ def test_tiny_values_are_added_up_beside_a_far_row(lightest):
 def test_a_far_row_leaves_sums_of_others_exact(bits):
     X = np.vstack([np.random.default_rng(bits).uniform(1, 2, (999, 1)), [[2.0**bits]]])
     labels = (np.arange(1000) == 999).astype(np.int32)
-    found = ClusterSums.of(Rows.of(X), None, labels, 2).sums.values
+    found = ClusterSums(Rows.of(X), None, 2).recompute(labels).sums.values
     assert found[0] == math.fsum(X[:999, 0])
 
 
@@ -228,7 +228,7 @@ def test_sums_by_label_are_those_of_the_table(weighted):
     view = Rows.of(sparse.csr_array(sparse.hstack([X, most_of_a_limb], format="csr")))
     weight = rng.integers(0, 3, size=n) / 2.0 if weighted else None
     labels = np.minimum(rng.integers(40, size=n), 3).astype(np.int32)  # most rows have label 3
-    table = ClusterSums.of(view, weight, labels, 5)
+    table = ClusterSums(view, weight, 5).recompute(labels)
     found = SumsByLabel(view, weight, labels, 5, table.scale)
     assert np.array_equal(found.values, table.sums.values)
     assert np.array_equal(found.limbs, table.sums.limbs)
@@ -254,7 +254,7 @@ def test_sums_of_many_rows_are_exact(dtype, smallest):
     X[:9000, 1] = smallest
     X[5, 2] = 1 - 2.0**-20
     labels = (np.arange(len(X)) % 7 == 0).astype(np.int32)
-    sums = ClusterSums.of(Rows.of(X), None, labels, 2).sums
+    sums = ClusterSums(Rows.of(X), None, 2).recompute(labels).sums
     for column, found in zip(X.T, wholes(sums), strict=True):
         terms = [int(Fraction(float(v)) * 2 ** (92 - sums.exponent)) for v in column]
         assert found == [
@@ -273,6 +273,6 @@ def test_moving_rows_back_and_forth_leaves_no_trace(layout, dtype):
     rng = np.random.default_rng(4)
     for _ in range(20):
         found = assigner.assign(start(X, 7).astype(np.float64) + rng.normal(size=(7, 6)) * 0.05)
-        fresh = ClusterSums.of(view, None, assigner.labels, 7)
+        fresh = ClusterSums(view, None, 7).recompute(assigner.labels)
         assert wholes(found.exact_sums) == wholes(fresh.sums)
         assert np.array_equal(found.counts, fresh.counts)

@@ -349,9 +349,8 @@ def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) ->
     # Rows of no cost are only duplicates of centres. Farthest first: those are last.
     given = int(np.count_nonzero(far.costs))
     own = np.arange(given, dtype=np.int32)
-    rows = ClusterSums.of(
-        Rows.of(far.points[:given]), far.weights[:given], own, given, assigner.scale
-    )
+    points = Rows.of(far.points[:given])
+    rows = ClusterSums(points, far.weights[:given], given, assigner.scale).recompute(own)
     sums, weights = statistics.exact_sums.limbs.copy(), statistics.exact_weights.limbs.copy()
     counts = statistics.counts.copy()
     taken, filled = far.labels[:given], empty[:given]

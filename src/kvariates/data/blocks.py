@@ -101,11 +101,8 @@ def take_rows(blocks: RowBlocks, indices: I64) -> Rows:
             break
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    X = (
-        scipy.sparse.vstack(parts, format="csr")
-        if scipy.sparse.issparse(parts[0])
-        else np.concatenate(parts)
-    )
+    sparse = scipy.sparse.issparse(parts[0])
+    X = scipy.sparse.vstack(parts, format="csr") if sparse else np.concatenate(parts)
     return Rows.of(X[back])
 
 
@@ -181,9 +178,10 @@ class CountedBlocks:
     `check` is given the totals at the end of the pass and may raise.
     """
 
+    totals: BlockTotals  # known when the blocks were read to their end
+
     def __init__(self, blocks: RowBlocks, check: Callable[[BlockTotals], None]) -> None:
         self._blocks, self._check = blocks, check
-        self._totals: BlockTotals | None = None
 
     def __iter__(self) -> Iterator[Block]:
         totals = None
@@ -195,13 +193,7 @@ class CountedBlocks:
         if totals is None:
             raise ValueError("There are no rows; at least one is needed.")
         self._check(totals)
-        self._totals = totals
-
-    @property
-    def totals(self) -> BlockTotals:
-        """Pre: the blocks were read to their end."""
-        assert self._totals is not None  # noqa: S101
-        return self._totals
+        self.totals = totals
 
 
 def _filled(blocks: RowBlocks) -> Iterator[Rows]:

@@ -82,21 +82,13 @@ class ClusterSums:
         self.changes = _native.Changes()  # the last changes of labels, filled by a scan
         self._empty = True
 
-    @classmethod
-    def of(
-        cls, rows: Rows, weight: F64 | None, labels: Labels, k: int, scale: SumScale | None = None
-    ) -> ClusterSums:
-        sums = cls(rows, weight, k, scale)
-        sums.recompute(labels)
-        return sums
-
     def update(self, labels: Labels, changed: int) -> None:
         """Move the rows whose labels changed, or add up all rows again if that is less work."""
         again = self._empty or self.changes.overflowed or 2 * changed > self._rows.n
         self.recompute(labels, None if again else self.changes)
 
-    def recompute(self, labels: Labels, changes: _native.Changes | None = None) -> None:
-        """Add up all rows, or only move those of the changes."""
+    def recompute(self, labels: Labels, changes: _native.Changes | None = None) -> ClusterSums:
+        """Add up all rows, or only move those of the changes; return these sums."""
         self._empty = False
         of_values, of_weights = self.scale.exponents
         weights = self.weights.limbs[0, :, :, 0]
@@ -104,6 +96,7 @@ class ClusterSums:
             exponents = of_values - LEVEL_BITS * level, of_weights
             of_level = limbs, weights, self.counts, *exponents, level, self.scale.smallest
             _native.update(self._rows.view, self._weight, labels, changes, *of_level)
+        return self
 
 
 def table_pays(rows: Rows, k: int) -> bool:
@@ -142,7 +135,8 @@ class SumsByLabel:
 
     @property
     def _table(self) -> ExactSums:
-        return ClusterSums.of(self.rows, self.weight, self.labels, self.k, self.scale).sums
+        sums = ClusterSums(self.rows, self.weight, self.k, self.scale)
+        return sums.recompute(self.labels).sums
 
     def __add__(self, other: ExactSums | SumsByLabel) -> ExactSums:
         return self._table + other

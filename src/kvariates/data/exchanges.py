@@ -23,21 +23,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ExchangeUnits:
-    """What an exchange must respect.
+    """What an exchange must respect."""
 
-    order : all units, kind by kind; units that are near each other in it should be alike.
-    kind_start : where each kind begins in `order`, and its end.
-    size : the number of rows of each unit.
-    low, high : the least and the largest number of rows of each group.
-    link_start, link : for each unit, the units that must be in other groups, as in a CSR matrix.
-    """
-
-    order: Ints
-    kind_start: Ints
-    size: Ints
-    low: Ints
-    high: Ints
-    link_start: Ints
+    order: Ints  # all units, kind by kind; those near each other in it should be alike
+    kind_start: Ints  # where each kind begins in `order`, and its end
+    size: Ints  # the number of rows of each unit
+    low: Ints  # the least and
+    high: Ints  # the largest number of rows of each group
+    link_start: Ints  # for each unit, the units that must be in other groups, as in a CSR matrix
     link: Ints
 
     def in_order(self) -> ExchangeUnits:

@@ -67,11 +67,8 @@ class Rows:
 
     @classmethod
     def of(cls, X: Any) -> Rows:
-        if not scipy.sparse.issparse(X):
-            return cls(X, _native.dense(X))
-        indices = X.indices.astype(np.int32, copy=False)
-        indptr = X.indptr.astype(np.int64, copy=False)
-        return cls(X, _native.csr(X.data, indices, indptr, X.shape[1]))
+        sparse = scipy.sparse.issparse(X)
+        return cls(X, _native.csr(*_csr_arrays(X)) if sparse else _native.dense(X))
 
     @property
     def n(self) -> int:
@@ -200,9 +197,12 @@ def tree_over(X: Any, manhattan: bool, seed: int) -> _native.Nodes:
     """The nodes of a random tree over rows, under L1 or L2 (see `data.hst_tree`)."""
     if not scipy.sparse.issparse(X):
         return _native.tree_over_rows(X, manhattan, seed)
-    indices = X.indices.astype(np.int32, copy=False)
+    return _native.tree_over_csr(*_csr_arrays(X), manhattan, seed)
+
+
+def _csr_arrays(X: Any) -> tuple[Floats, Labels, NDArray[np.int64], int]:
     indptr = X.indptr.astype(np.int64, copy=False)
-    return _native.tree_over_csr(X.data, indices, indptr, X.shape[1], manhattan, seed)
+    return X.data, X.indices.astype(np.int32, copy=False), indptr, X.shape[1]
 
 
 def count_distinct(rows: Rows, limit: int) -> int:

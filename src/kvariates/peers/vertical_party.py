@@ -207,7 +207,7 @@ class VerticalParty:
 
     def _update(self, labels: NDArray[Any], round: int) -> Answer:  # noqa: A002
         k = len(self.centers)
-        sums = ClusterSums.of(self._rows, None, labels.astype(np.int32), k)
+        sums = ClusterSums(self._rows, None, k).recompute(labels.astype(np.int32))
         weights = sums.weights.values[:, 0]
         statistics = FloatStatistics(sums.sums.values, weights, sums.counts, changed=None)
         updated = mean_centers(self.centers, statistics)

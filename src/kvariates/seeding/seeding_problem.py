@@ -21,25 +21,15 @@ MakePotential = Callable[[Any, int], Potential]  # from data, and room for centr
 
 @dataclass(frozen=True)
 class SeedingProblem:
-    """Rows to be seeded with k centres, under any objective.
-
-    make_potential : a potential of the data, with room for so many centres.
-    density : how a picked row becomes a centre.
-    lloyd : from data in memory and centres to a `LloydResult`, for seedings that need it. The data
-        may be a part of all rows.
-    pointwise : whether potential and density know rows by their values, not by their indices.
-    order : where the rows were before `canonical`; None if they did not move.
-
-    Pre: 1 <= k <= n.
-    """
+    """Rows to be seeded with k centres, under any objective. Pre: 1 <= k <= n."""
 
     data: Any  # `Data`; HostData where a seeding needs "host rows"
     k: int
     make_potential: MakePotential = euclidean_potential
     density: Density = DIRAC
-    lloyd: Any = None
-    pointwise: bool = True
-    order: I64 | None = None
+    lloyd: Any = None  # from some of the data and centres to a `LloydResult`, for seedings with it
+    pointwise: bool = True  # whether potential and density know rows by values, not by indices
+    order: I64 | None = None  # where the rows were before `canonical`; None if they did not move
     rng: np.random.Generator = field(kw_only=True)
 
     @property

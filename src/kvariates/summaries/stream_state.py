@@ -283,7 +283,7 @@ class OnlineRule:
 
     def _moved(self, state: OnlineState, batch: Rows, weight: F64 | None) -> OnlineState:
         """Every centre that ever had rows is their mean, those of this batch included."""
-        added = ClusterSums.of(batch, weight, batch.nearest(state.centers), state.t)
+        added = ClusterSums(batch, weight, state.t).recompute(batch.nearest(state.centers))
         sums, weights = state.sums + added.sums.integers, state.weights + added.weights.integers
         centers, known = state.centers.copy(), np.flatnonzero(weights[:, 0])
         centers[known] = (sums[known] / weights[known]).astype(np.float64)
