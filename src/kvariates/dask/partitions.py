@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any
 
 import distributed
@@ -19,8 +20,6 @@ from dask.delayed import Delayed, delayed
 from kvariates.estimators.partitions import (
     ClusterPlan,
     Partition,
-    PartitionInfo,
-    RefusedPartition,
 )
 from kvariates.objectives.objective import Objective
 
@@ -162,7 +161,9 @@ def hold_partitions(
     ]
     held = client.compute(made)
     try:
-        infos = client.gather(client.map(_info, held, key="kvariates-check", pure=False))
+        infos = client.gather(
+            client.map(methodcaller("info"), held, key="kvariates-check", pure=False)
+        )
         plan = ClusterPlan.of(infos, k, sum(client.nthreads().values()), join=join)
         joined = {
             name: _joined(client, [held[i] for i in group], canonical=plan.canonical)
@@ -171,10 +172,6 @@ def hold_partitions(
         return plan, _balanced(client, joined, plan.rows)
     finally:
         held.clear()  # a traceback that is kept must not keep the rows
-
-
-def _info(partition: Partition | RefusedPartition) -> PartitionInfo | RefusedPartition:
-    return partition.info()
 
 
 def _joined(client: Any, parts: list[Any], *, canonical: bool) -> Any:

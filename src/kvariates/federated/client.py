@@ -145,17 +145,13 @@ def client_app(
 
 def _reply(options: ClientOptions, envelope: Envelope, context: Context) -> Reply:
     with _one_at_a_time:  # here, as a simulation pickles the app with all that it names
-        return _reply_to(options, envelope, context)
-
-
-def _reply_to(options: ClientOptions, envelope: Envelope, context: Context) -> Reply:
-    try:
-        peer = cached(options.key, context, lambda: _loaded(options, context))
-    except Exception as error:
-        _logger.exception("The data of this peer could not be loaded")
-        # The text of the error may tell something of the data.
-        return Failure(f"its data could not be loaded ({type(error).__name__})")
-    return reply_of(lambda asked: _answer(peer, asked, options.max_points, context), envelope)
+        try:
+            peer = cached(options.key, context, lambda: _loaded(options, context))
+        except Exception as error:
+            _logger.exception("The data of this peer could not be loaded")
+            # The text of the error may tell something of the data.
+            return Failure(f"its data could not be loaded ({type(error).__name__})")
+        return reply_of(lambda asked: _answer(peer, asked, options.max_points, context), envelope)
 
 
 def _answer(peer: AnyPeer, envelope: Envelope, max_points: int, context: Context) -> Answer:

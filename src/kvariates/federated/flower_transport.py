@@ -130,16 +130,17 @@ class FlowerTransport:
                 if name not in self._silent
             }
         )
-        replies: dict[str, Reply] = {}
-        for name in envelopes:
-            found = self._silent.get(name) or answered[self._nodes[name]]
-            replies[name] = found if isinstance(found, Failure) else self._reply(found)
-        return replies
+        return {
+            name: self._reply(self._silent.get(name) or answered[self._nodes[name]])
+            for name in envelopes
+        }
 
     def end(self) -> None:
         """Do nothing: a node does nothing between two messages."""
 
-    def _reply(self, fields: dict[str, Any]) -> Reply:
+    def _reply(self, fields: dict[str, Any] | Failure) -> Reply:
+        if isinstance(fields, Failure):
+            return fields
         data = fields.get("reply")
         if not isinstance(data, bytes):
             return Failure("its message has no reply")

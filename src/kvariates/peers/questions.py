@@ -348,7 +348,12 @@ class Peer:
                 self._states.pop(envelope.fit, None)  # it may have changed in part
                 raise
             state.position += bool(entry.keeps)
-            self._count(answer, entry)
+            shown, most = len(answer[entry.points]) if entry.points else 0, self._policy.points
+            if shown and most is not None and self._shown + shown > most:
+                raise ValueError(
+                    f"{self._shown} of {most} rows were shown, and no more are allowed"
+                )
+            self._shown += shown
             return answer
 
     def _allowed(self, envelope: Envelope) -> AnswerRule:
@@ -377,10 +382,3 @@ class Peer:
             QUESTIONS[question.name].run(state, **question.arguments)
         state.position = envelope.position
         return state
-
-    def _count(self, answer: Answer, rule: AnswerRule) -> None:
-        """ValueError if the answer shows more rows than the policy allows."""
-        shown, most = len(answer[rule.points]) if rule.points else 0, self._policy.points
-        if shown and most is not None and self._shown + shown > most:
-            raise ValueError(f"{self._shown} of {most} rows were shown, and no more are allowed")
-        self._shown += shown

@@ -113,7 +113,13 @@ class VerticalSession:
         self._messages = self._round = 0
         self.transcript = Transcript(revealed=dict(REVEALED), parties=self.parties)
         met = self.ask("keys")
-        self.rows = self.transcript.rows = self._common_rows([answer["rows"] for answer in met])
+        self.rows = self.transcript.rows = met[0]["rows"]
+        for name, answer in zip(self.names, met, strict=True):
+            if answer["rows"] != self.rows:
+                raise ValueError(
+                    f"Party {name} has {answer['rows']} rows and party {self.names[0]} has "
+                    f"{self.rows}; {SAME_ROWS}"
+                )
         public_keys = [answer["public_key"] for answer in met]
         self.fingerprint = fingerprint(public_keys)
         self.transcript.fingerprints.append(self.fingerprint)
@@ -145,15 +151,6 @@ class VerticalSession:
             f"Party {self.names[party]} has other ids than party {self.names[0]} in {len(other)} "
             f"of {self.rows} rows, first in row {other[0]}; {SAME_ROWS}"
         )
-
-    def _common_rows(self, rows: list[int]) -> int:
-        for name, n in zip(self.names, rows, strict=True):
-            if n != rows[0]:
-                raise ValueError(
-                    f"Party {name} has {n} rows and party {self.names[0]} has {rows[0]}; "
-                    f"{SAME_ROWS}"
-                )
-        return rows[0]
 
     def ask(self, question: str, **arguments: Any) -> list[Answer]:
         """Ask all parties the same."""
