@@ -55,29 +55,17 @@ MOST_FALSE_CUBES = 1e5  # for any threshold that is given: a smaller one is rais
 FEW_ROWS = 100  # a threshold above this and above the number of rows is warned of
 
 
-@dataclass(frozen=True)
-class PrintedNumbers:
+def printed_numbers(n: int, d: int, k: int, failure: float) -> dict[str, int]:
     """What the paper fixes for n rows of d features and a probability of failure."""
-
-    dimension: int
-    repeats: int
-    levels: int
-    widths: float  # of the threshold, in scales of the noise
-    swaps: int
-    trials: int
-
-    @classmethod
-    def of(cls, n: int, d: int, k: int, failure: float) -> PrintedNumbers:
-        n = max(n, 2)
-        many = math.log(n / failure)
-        return cls(
-            dimension=min(d, math.ceil(8 * math.log(n))),
-            repeats=math.ceil(27 * k * many),
-            levels=math.floor(math.log(n)) + 1,
-            widths=20 * many,
-            swaps=math.ceil(100 * k * many),
-            trials=math.ceil(2 * math.log(1 / failure)),
-        )
+    n = max(n, 2)
+    many = math.log(n / failure)
+    return {
+        "dimension": min(d, math.ceil(8 * math.log(n))),
+        "repeats": math.ceil(27 * k * many),
+        "levels": math.floor(math.log(n)) + 1,
+        "swaps": math.ceil(100 * k * many),
+        "trials": math.ceil(2 * math.log(1 / failure)),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,9 +329,7 @@ class CandidateChoices(PrivateMethod[T], Generic[T]):
         """The same choices, with numbers in the place of None. The threshold may stay None."""
         paper_n, d = self._shape(task, n)
         if self.theory:
-            printed = PrintedNumbers.of(paper_n, d, task.k, self.failure)
-            names = ("dimension", "repeats", "levels", "swaps", "trials")
-            values = {name: vars(printed)[name] for name in names} | {"start": "uniform"}
+            values = printed_numbers(paper_n, d, task.k, self.failure) | {"start": "uniform"}
         else:
             few = max(2, round(math.log(max(paper_n, 2)) / 2))
             projected = d > FEW_FEATURES
@@ -372,13 +358,13 @@ class CandidateChoices(PrivateMethod[T], Generic[T]):
         """The numbers of a trial. Pre: those of the choices are filled in."""
         dimension, repeats, levels = self.dimension, self.repeats, self.levels
         assert dimension and repeats and levels  # noqa: PT018, S101
-        printed, swaps = PrintedNumbers.of(*self._shape(task, n), task.k, self.failure), self.swaps
+        paper_n, swaps = max(self._shape(task, n)[0], 2), self.swaps
         return SearchPlan(
             dimension=dimension,
             repeats=repeats,
             halvings=(1 if self.theory else FIRST_HALVINGS, *(1 for _ in range(levels - 1))),
             threshold=self.threshold,
-            widths=printed.widths if self.theory else None,
+            widths=20 * math.log(paper_n / self.failure) if self.theory else None,
             most=self.max_candidates,
             uniform=self.start == "uniform",
             swaps=swaps or 0,

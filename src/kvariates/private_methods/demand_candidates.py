@@ -31,9 +31,9 @@ from kvariates.privacy.budget import Cost
 from kvariates.privacy.query import Scores
 from kvariates.private_methods.candidate_trials import (
     CandidateChoices,
-    PrintedNumbers,
     Projection,
     Trials,
+    printed_numbers,
 )
 from kvariates.private_methods.demand_counts import weighted_medoids
 from kvariates.private_methods.private_swaps import PrivateChooser, private_search
@@ -203,10 +203,10 @@ class DemandCandidates(CandidateChoices[DemandTask]):
         """How many releases the printed numbers mean, from public numbers alone."""
         if not self.theory or n is None:
             return None
-        printed = PrintedNumbers.of(n, 1, k, self.failure)
-        given = (self.trials or printed.trials, self.repeats or printed.repeats,
-                 self.levels or printed.levels)  # fmt: skip
-        swaps = printed.swaps if self.swaps is None else self.swaps
+        printed = printed_numbers(n, 1, k, self.failure)
+        given = (self.trials or printed["trials"], self.repeats or printed["repeats"],
+                 self.levels or printed["levels"])  # fmt: skip
+        swaps = printed["swaps"] if self.swaps is None else self.swaps
         releases = given[0] * (given[1] * given[2] + swaps + k)
         return (
             f"theory=True with {k} medoids and {n:,} points means up to {releases:,} releases, of "

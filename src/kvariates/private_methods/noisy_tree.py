@@ -265,7 +265,8 @@ class TreeMethod(PrivateMethod[PrivateTask]):
         rng, task = np.random.default_rng(), task.without_charges()
         first, rest = task.cost.split([LOCATION_SHARE, 1 - LOCATION_SHARE])
         location = locate(task, first)
-        plan = _plan(task.domain.d)
+        few, some = task.domain.d <= FEW_AXES, task.domain.d <= WIDE
+        plan = FEW_FEATURES if few else SOME_FEATURES if some else MANY_FEATURES
         axes_cost, others = rest.split([plan.axes, 1 - LOCATION_SHARE - plan.axes])
         if plan.axes and worthwhile(task, location, axes_cost):
             axes = principal_axes(task, location, axes_cost, rng)
@@ -286,10 +287,6 @@ class TreeMethod(PrivateMethod[PrivateTask]):
             centers = assigner.refine(centers)
             counts, errors = assigner.cluster_counts, assigner.errors(centers)
         return PrivateResult(centers, task.charges, counts, errors=errors)
-
-
-def _plan(d: int) -> Plan:
-    return FEW_FEATURES if d <= FEW_AXES else SOME_FEATURES if d <= WIDE else MANY_FEATURES
 
 
 def _summarize(
