@@ -24,7 +24,6 @@ from kvariates.privacy.query import Histogram, count_query, histogram_query
 from kvariates.private_methods.domain import Domain, solve
 from kvariates.private_methods.noisy_centers import (
     CenterErrors,
-    NoisyCounts,
     PassedCells,
     passed_by_noise,
 )
@@ -102,26 +101,12 @@ class GridMethod(PrivateMethod[PrivateTask]):
             lambda of: histogram_query(of, threshold, task.adjacency, label)
         )
         made = task.accountant.release(query, cost)
-        found, deviation = made.value, made.charge.deviation
-        cells = PassedCells(
-            grid.middles(found.cells), found.counts.astype(np.float64), threshold, deviation
-        )
-        end = clear_centers(task, cells, np.random.default_rng())
-        centers = task.domain.clip(end.centers)
-        return PrivateResult(centers, task.charges, end.counts, errors=OF_CELLS)
+        points, counts = grid.middles(made.value.cells), made.value.counts.astype(np.float64)
+        cells = PassedCells(points, counts, threshold, made.charge.deviation)
+        return clear_centers(task, cells, np.random.default_rng())
 
 
-@dataclass(frozen=True, eq=False)
-class CountedCenters:
-    """Centres and the noisy counts of their cells."""
-
-    centers: F64
-    counts: NoisyCounts
-
-
-def clear_centers(
-    task: PrivateTask, cells: PassedCells, rng: np.random.Generator
-) -> CountedCenters:
+def clear_centers(task: PrivateTask, cells: PassedCells, rng: np.random.Generator) -> PrivateResult:
     """k-means on the cells. Cells of a centre that may be noise alone are left out, while k remain.
 
     A cell far from all rows would get a centre of its own.
@@ -131,7 +116,8 @@ def clear_centers(
         nearest = cells.nearest(centers)
         kept = ~cells.faint(nearest, task.k, PASSED)[nearest]
         if kept.all() or kept.sum() < task.k:
-            return CountedCenters(centers, cells.counts(centers))
+            counts, inside = cells.counts(centers), task.domain.clip(centers)
+            return PrivateResult(inside, task.charges, counts, errors=OF_CELLS)
         cells = replace(cells, points=cells.points[kept], weights=cells.weights[kept])
 
 
