@@ -62,28 +62,12 @@ class SourceBlocks(ABC):
     All blocks have the same columns, layout and dtype. Either all have weights or none.
     """
 
+    names: tuple[str, ...] | None = None  # of the columns; None if they have none
+    n_rows: int | None = None  # None: not known before they are read
+    repeatable: bool = True  # whether they can be read more than once
+    description: str = "blocks"  # what messages call the source, as the name of its file
     rows_dropped: int = 0  # that the last pass has left out so far
     rows_read: int | None = None  # of a whole pass, without those left out
-
-    @property
-    @abstractmethod
-    def names(self) -> tuple[str, ...] | None:
-        """Of the columns; None if they have none."""
-
-    @property
-    @abstractmethod
-    def n_rows(self) -> int | None:
-        """None: not known before they are read."""
-
-    @property
-    @abstractmethod
-    def repeatable(self) -> bool:
-        """Whether they can be read more than once."""
-
-    @property
-    @abstractmethod
-    def description(self) -> str:
-        """What messages call the source, for example the name of its file."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Block]: ...

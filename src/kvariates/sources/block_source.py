@@ -186,7 +186,7 @@ class Blocks(SourceBlocks):
     description : str
         The source, for messages.
     names : tuple of str or None
-        The columns of the matrix; None if they have no names, or if these are not known yet.
+        The columns of the matrix; None if they have no names.
     n_rows : int or None
         The rows of the source, incomplete ones included; None if it must be read to know it.
     n_bytes : int or None
@@ -213,13 +213,15 @@ class Blocks(SourceBlocks):
         self._read_ahead, self._progress = read_ahead, progress
         self._given = _layout_of(reader, choice)  # what is known before the first pass
         self.layout = self._given
+        self.names = self._given.names if self._given and reader.named else None
+        self.description, self.repeatable = reader.description, reader.repeatable
+        self.n_rows, self.n_bytes = reader.n_rows, reader.n_bytes
         self.left_out: tuple[str, ...] = ()
         if choice.columns is None and reader.parts:
             fields = reader.parts[0].fields
             self.left_out = tuple(field.name for field in fields if not field.numeric)
         self._digests: list[int] = []  # of the blocks that any pass has read
         self._started = False
-        self.rows_dropped = 0
         if reader.n_rows == 0 and options.missing != "keep":
             raise ValueError(f"{reader.description}: no rows")
 
@@ -229,26 +231,6 @@ class Blocks(SourceBlocks):
             d = len(self.layout.names)
             columns = f": {d} {'column' if d == 1 else 'columns'}"
         return f"Blocks({self.description}{columns}{names and f', left out: {names}'})"
-
-    @property
-    def description(self) -> str:
-        return self.reader.description
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        return self.layout.names if self.reader.named and self.layout else None
-
-    @property
-    def n_rows(self) -> int | None:
-        return self.reader.n_rows
-
-    @property
-    def n_bytes(self) -> int | None:
-        return self.reader.n_bytes
-
-    @property
-    def repeatable(self) -> bool:
-        return self.reader.repeatable
 
     @property
     def all_names(self) -> tuple[str, ...]:

@@ -51,25 +51,17 @@ def name_beside(name: str, names: Collection[str], label: str = LABEL) -> str:
 
 
 def _write(path: Path, table: Any) -> None:
-    if path.suffix.lower() == ".csv":
-        from pyarrow import csv
-
-        csv.write_csv(_no_empty_lines(table), path)
-    else:
-        from pyarrow import parquet
-
-        parquet.write_table(table, path)
-
-
-def _no_empty_lines(table: Any) -> Any:
-    """A table whose only column has NA in place of nulls: readers skip lines without anything."""
     import pyarrow as pa
     from pyarrow import compute as pc
+    from pyarrow import csv, parquet
 
-    if table.num_columns > 1 or not table.column(0).null_count:
-        return table
-    words = pc.fill_null(table.column(0).cast(pa.string()), "NA")
-    return pa.table({table.column_names[0]: words})
+    if path.suffix.lower() != ".csv":
+        parquet.write_table(table, path)
+        return
+    column = table.column(0)
+    if table.num_columns == 1 and column.null_count:  # readers skip lines without anything
+        table = pa.table({table.column_names[0]: pc.fill_null(column.cast(pa.string()), "NA")})
+    csv.write_csv(table, path)
 
 
 def write_label_parts(

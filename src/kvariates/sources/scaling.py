@@ -110,24 +110,9 @@ class StandardizedBlocks(SourceBlocks):
     """
 
     def __init__(self, source: SourceBlocks) -> None:
-        self._source = source
-        self.scale = _scale(source)
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        return self._source.names
-
-    @property
-    def n_rows(self) -> int | None:
-        return self._source.n_rows
-
-    @property
-    def repeatable(self) -> bool:
-        return self._source.repeatable
-
-    @property
-    def description(self) -> str:
-        return self._source.description
+        self._source, self.scale = source, _scale(source)
+        self.names, self.n_rows = source.names, source.n_rows
+        self.description, self.repeatable = source.description, source.repeatable
 
     def __iter__(self) -> Iterator[Block]:
         for block in self._source:

@@ -33,7 +33,6 @@ FORMULA = "^[=+@-]."  # the beginning of a cell that a spreadsheet may run
 INTEGER = r"^(-?[1-9]\d{0,17}|0)$"
 SHORT = r"^-?(0|[1-9]\d{0,8})(MARK\d{1,6})?$"  # few digits, so that a float holds them all
 
-
 _BLANKS = "[ \u00a0\u202f]*"
 _SIGNS = "+\u2212\\-"
 _SYMBOLS = "\u20a0-\u20bf\u00a3\u00a5\u0e3f"
@@ -48,8 +47,6 @@ MONEY = (
     (rf"{_BLANKS}{CURRENCY}(\)?)$", r"\1"),
     (rf"^\({_BLANKS}([\d.,].*)\)$", r"-\1"),
 )
-
-
 # A number with marks: 1,234.5 or 1.234,5 or 1 234 or 20% (before it is known which mark is which).
 NUMBER = re.compile(r"[+\-\u2212]?(\d[\d.,'\u2019 \u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
 

@@ -27,11 +27,12 @@ from kvariates.sources.text_numbers import (
     said_marks,
 )
 from kvariates.sources.text_sniffing import (
+    MOST_SAMPLE_BYTES,
     SAMPLE_BYTES,
+    SAMPLE_LINES,
     DecimalMark,
     find_decimal,
     find_format,
-    has_enough_lines,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +54,10 @@ class TextReader(FileReader):
         """How the table is written, by its beginning."""
         with one_line_errors(self.description), self._text("utf-8") as (_, text):
             sample, size = text.read(SAMPLE_BYTES), SAMPLE_BYTES
-            while len(sample) == size and not has_enough_lines(sample):
+            while (
+                len(sample) == size < MOST_SAMPLE_BYTES  # also if its lines are very long
+                and sample.count(b"\n") + sample.count(b"\r") < SAMPLE_LINES
+            ):
                 size *= 2
                 sample += text.read(size - len(sample))
             try:
@@ -81,22 +85,17 @@ class TextReader(FileReader):
         step = self._last_pass = self._one_pass(how)
         with self._rows(step) as (_, rows):
             if self.whole:
-                return _Look(step, rows)
+                return _Look(how, rows, step.hexadecimal)
             batch = next(iter(rows), None)
         table = rows.schema.empty_table() if batch is None else pa.Table.from_batches([batch])
-        return _Look(step, table)
-
-    @property
-    def _format(self) -> TextFormat:
-        """How the table is written."""
-        return self._look.format
+        return _Look(how, table, step.hexadecimal)
 
     @cached_property
     def _columns(self) -> dict[str, _Column]:
         """How the columns are read: as those rows show that have anything in them."""
         import pyarrow as pa
 
-        how, table = self._format, self._look.table
+        how, table, _ = self._look
         if not table.num_rows:
             raise ValueError(f"{self.description}: no rows")
         columns, empty = {}, []
@@ -116,7 +115,7 @@ class TextReader(FileReader):
         """Columns that have nothing in the first rows. Those without anything are not numbers."""
         import pyarrow as pa
 
-        columns, how = dict[str, _Column](), self._format
+        columns, how = dict[str, _Column](), self._look.format
         with self._rows(self._one_pass(how), dict.fromkeys(empty, pa.string())) as (_, batches):
             for batch in batches:
                 for name in [name for name in empty if name not in columns]:
@@ -133,7 +132,7 @@ class TextReader(FileReader):
         import pyarrow as pa
 
         columns = self._columns
-        kinds = [(name, columns[name].kind or pa.float64()) for name in self._format.names]
+        kinds = [(name, columns[name].kind or pa.float64()) for name in self._look.format.names]
         named = [
             (name, kind)
             for name, kind in kinds
@@ -149,7 +148,7 @@ class TextReader(FileReader):
     def remarks(self) -> list[str]:
         import pyarrow as pa
 
-        words = self._format.words()
+        words = self._look.format.words()
         true = [column.name for column in self._schema if pa.types.is_boolean(column.type)]
         said = [f"truth values read as 0 and 1 in {listed(true)}"] if true else []
         found = {name: column.found for name, column in self._columns.items()}
@@ -174,9 +173,9 @@ class TextReader(FileReader):
             yield from arrow_pieces(table.to_batches(max_chunksize=rows), self.description)
             return
         kinds = {name: self._columns[name].kind for name in wanted}
-        types = {name: _read_as(kind, self._look.step.hexadecimal) for name, kind in kinds.items()}
+        types = {name: _read_as(kind, self._look.hexadecimal) for name, kind in kinds.items()}
         marked = [name for name, kind in kinds.items() if kind is None]
-        step = self._last_pass = self._one_pass(self._format)
+        step = self._last_pass = self._one_pass(self._look.format)
         with self._rows(step, types) as (file, batches):
             if marked:
                 batches = self._without_marks(batches, marked)
@@ -200,12 +199,12 @@ class TextReader(FileReader):
         import pyarrow as pa
 
         types = dict.fromkeys(names, pa.string())
-        with self._rows(self._one_pass(self._format), types) as (_, batches):
+        with self._rows(self._one_pass(self._look.format), types) as (_, batches):
             yield from batches
 
     def originals(self, names: list[str], *, identifiers: bool) -> dict[str, Any]:
         """These columns, as plain numbers where these lose nothing, or else as text."""
-        how = self._format
+        how = self._look.format
         decimal = None if identifiers else how.decimal
         numeric = {column.name for column in self.parts[0].fields if column.numeric}
         changed = [name for name in names if name in numeric or not self.whole]
@@ -217,23 +216,19 @@ class TextReader(FileReader):
         """The batches with numbers in place of text with thousands separators and per cents."""
         import pyarrow as pa
 
-        first, currencies = 0, dict[str, str]()
+        first, currencies, how = 0, dict[str, str](), self._look.format
         for batch in batches:
             for name in marked:
                 at = batch.schema.get_field_index(name)
-                column = find_numbers(batch.column(at), self._format.decimal, self._format.missing)
+                column = find_numbers(batch.column(at), how.decimal, how.missing)
                 if column.bad >= 0:
                     where = Place(self.description, first).row(column.bad, name)
                     cell = batch.column(at)[column.bad].as_py()
                     raise ValueError(no_number(where, cell, column.currency))
-                if (
-                    column.currency
-                    and currencies.setdefault(name, column.currency) != column.currency
-                ):
+                now = column.currency
+                if now and (before := currencies.setdefault(name, now)) != now:
                     where = f"{self.description}: column {name!r}"
-                    raise ValueError(
-                        f"{where} has several currencies: {currencies[name]}, {column.currency}"
-                    )
+                    raise ValueError(f"{where} has several currencies: {before}, {now}")
                 numbers = column.numbers
                 if numbers is None:  # all are missing
                     numbers = pa.nulls(batch.num_rows, pa.float64())
@@ -323,14 +318,11 @@ class TextReader(FileReader):
 
 
 class _Look(NamedTuple):
-    """Rows of a text table, and the pass that read them."""
+    """Rows of a text table, how it is written, and whether hexadecimal numbers may be in them."""
 
-    step: TextPass
+    format: TextFormat
     table: pa.Table
-
-    @property
-    def format(self) -> TextFormat:
-        return self.step.how
+    hexadecimal: bool
 
 
 class _Column(NamedTuple):

@@ -307,10 +307,3 @@ def _shown_marks(cell: str, unsure: dict[str, str]) -> str:
 def grouped(cell: str, mark: str) -> bool:
     """Whether a mark stands between groups of three digits, as in 1.234.567."""
     return re.fullmatch(rf"\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+", cell) is not None
-
-
-def has_enough_lines(sample: bytes) -> bool:
-    """Whether a sample shows how rows are written, also if its lines are very long."""
-    return sample.count(b"\n") + sample.count(b"\r") >= SAMPLE_LINES or (
-        len(sample) >= MOST_SAMPLE_BYTES
-    )
