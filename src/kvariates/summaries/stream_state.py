@@ -101,26 +101,24 @@ class StreamState:
         draws = self._rng.bit_generator.state, self._witness_rng.bit_generator.state
         self._summary, self._witnesses = copy(self._summary), copy(self._witnesses)
         try:
-            first = 0
-            while first < X.shape[0]:
-                part = slice(first, first + self._rows_until_scaled(X.shape[0]))
+            period = None if self.half_life is None else int(DOUBLINGS * self.half_life)
+            first, n = 0, X.shape[0]
+            while first < n:
+                left = n if period is None else period - self._clock % period
+                part = slice(first, first + left)
                 self._add(X[part], None if weight is None else weight[part])
                 first = part.stop
+                if period is not None and self._clock % period == 0:
+                    halvings = math.floor(self._age)
+                    self._rescale(math.ldexp(1.0, -halvings))
+                    self._halvings += halvings
         except BaseException:
             self.__dict__ = before
             self._rng.bit_generator.state, self._witness_rng.bit_generator.state = draws
             raise
 
-    def _rows_until_scaled(self, n: int) -> int:
-        """How many rows follow until all weights are scaled; n if they never are."""
-        if self.half_life is None:
-            return n
-        period = int(DOUBLINGS * self.half_life)
-        return period - self._clock % period
-
     def _add(self, X: Any, weight: F64 | None) -> None:
         n = X.shape[0]
-        is_scaled = self.half_life is not None and n == self._rows_until_scaled(n)
         if self.half_life is not None:
             rows = np.arange(self._clock + 1, self._clock + n + 1)
             growth = exp2(rows / self.half_life - self._halvings)
@@ -131,10 +129,6 @@ class StreamState:
         self._weight += exact_total(points.weights)
         self.rows_seen += n
         self._clock += n
-        if is_scaled:
-            halvings = math.floor(self._age)
-            self._rescale(math.ldexp(1.0, -halvings))
-            self._halvings += halvings
 
     def merge(self, other: StreamState) -> None:
         """Take in another stream that ends now, too. Pre: same options, synopsis, half-life."""
