@@ -24,9 +24,7 @@ import numpy as np
 
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64, draw_proportional
-from kvariates.seeding.densities import Dirac
-from kvariates.seeding.euclidean_potential import euclidean_potential
-from kvariates.seeding.sampler import sample
+from kvariates.seeding.sampler import Dirac, euclidean_potential, sample
 from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 
 

@@ -76,19 +76,19 @@ CLUSTERING = [
         "sampling/test_small_distribution.py",
     ),
     Mutant(
-        "proposed rows are off by one", "seeding.euclidean_potential",
+        "proposed rows are off by one", "seeding.sampler",
         "return found.row",
         "return max(0, found.row - 1)",
         "sampling/test_small_distribution.py",
     ),
     Mutant(
-        "new centres do not lower the potential", "seeding.euclidean_potential",
+        "new centres do not lower the potential", "seeding.sampler",
         "self._costs.lower(fresh, self._flushed,",
         "self._costs.lower(fresh[:1], self._flushed,",
         "sampling/test_small_distribution.py laws/test_skipping_laws.py",
     ),
     Mutant(
-        "greedy seeding keeps the worst candidate", "seeding.euclidean_potential",
+        "greedy seeding keeps the worst candidate", "seeding.sampler",
         "largest = [i for i, (_, high) in enumerate(bounds) if not high < least]",
         "largest = [min(range(len(bounds)), key=lambda i: bounds[i][1])]",
         "sampling/test_small_distribution.py",
@@ -106,7 +106,7 @@ CLUSTERING = [
         "laws/test_local_search_laws.py",
     ),
     Mutant(
-        "canonical order is not applied", "seeding.seeding_problem",
+        "canonical order is not applied", "seeding.sampler",
         "order = self.rows.canonical_order()",
         "order = None",
         "laws/test_symmetry_laws.py",

@@ -36,7 +36,7 @@ from experiments.peer_data import BOXES, box_peers, moved, peer_sizes
 from experiments.peer_seeding import UniformInPeer, kmeans_parallel_run, seeded_costs
 from experiments.rho_picture import draw_planes
 from kvariates.data.rows import Rows
-from kvariates.seeding.densities import Dirac
+from kvariates.seeding.sampler import Dirac
 
 DIMENSIONS, MEAN_SIZE = 50, 500
 OTHERS = ("k-means++", "k-means||")

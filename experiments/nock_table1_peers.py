@@ -41,7 +41,7 @@ from experiments.peer_seeding import cost_at, seeded_costs
 from experiments.stream_costs import BestKnown, cost_of, lowest_cost
 from kvariates.data.rows import Rows, total_cost
 from kvariates.guarantees import log_factor, theorem_4
-from kvariates.seeding.densities import Dirac
+from kvariates.seeding.sampler import Dirac
 from kvariates.summaries.weighted_points import SummaryOptions
 
 K = 10

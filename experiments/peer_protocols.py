@@ -15,8 +15,7 @@ from benchmarks.workloads import Array
 from experiments.distributed_coreset import distributed_coreset
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import draw_proportional
-from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
+from kvariates.seeding.sampler import EuclideanPotential, SeedingProblem, sample_rows
 from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 
 BYTES = 8  # of a number

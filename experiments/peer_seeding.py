@@ -11,9 +11,13 @@ from benchmarks.workloads import Array
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Rows, total_cost
 from kvariates.numerics.draws import I64
-from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import Density, sample_step
-from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
+from kvariates.seeding.sampler import (
+    Density,
+    EuclideanPotential,
+    SeedingProblem,
+    sample_rows,
+    sample_step,
+)
 from kvariates.seeding.seedings import draw_candidates
 
 ROUNDS, OVERSAMPLING = 5, 2  # of k-means||, as in Bahmani et al. 2012

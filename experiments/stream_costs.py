@@ -19,7 +19,7 @@ from experiments.liberty import fully_online, semi_online
 from kvariates import KMeans
 from kvariates.data.rows import Rows, total_cost
 from kvariates.estimators.online_kmeans import OnlineKMeans
-from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
+from kvariates.seeding.sampler import SeedingProblem, sample_rows
 from kvariates.summaries.merge_reduce import SYNOPSES
 from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints, draws_per_round
 

@@ -137,12 +137,11 @@ report.run: FitRun FittedTable ShownRows
 report.figures: Scatter scatter
 report.sections: choice_section release_costs times_as_likely
 report.pictures: _top
-seeding.densities: Dirac EveryPoint UniformOver
-seeding.euclidean_potential: euclidean_potential EuclideanPotential
+seeding.densities: EveryPoint UniformOver
 seeding.global_kmeans: draw_candidates global_kmeans
 seeding.medoid_seedings: kmedian_plusplus MEDOID_SEEDINGS PointIndex
-seeding.sampler: greedy_trials sample
-seeding.seeding_problem: sample_rows SeedingProblem
+seeding.sampler: Dirac euclidean_potential EuclideanPotential greedy_trials sample sample_rows
+    SeedingProblem
 seeding.seedings: HOST_SEEDINGS kmeans_parallel local_search LocalSearchState
     OVERSAMPLING PEER_SEEDINGS ROUNDS=N_ROUNDS search_steps SEEDINGS
 sources.assembling: BlockMemory

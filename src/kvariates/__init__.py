@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kvariates.estimators.streaming_kmeans import StreamingKMeans
     from kvariates.estimators.vertical_kmeans import VerticalKMeans
     from kvariates.seeding.densities import (
-        Dirac,
         EveryPoint,
         Gaussian,
         Laplace,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
         Synopses,
         UniformOver,
     )
+    from kvariates.seeding.sampler import Dirac
     from kvariates.seeding.seedings import explain_guarantees
 
 __version__ = "0.1.0"
@@ -91,8 +91,8 @@ _NAMES = {
     "kmeans_plusplus kmedian_plusplus kvariates_plusplus",
     "kvariates.estimators.streaming_kmeans": "StreamingKMeans",
     "kvariates.estimators.vertical_kmeans": "VerticalKMeans",
-    "kvariates.seeding.densities": "Dirac EveryPoint Gaussian Laplace MiniBatches Synopses "
-    "UniformOver",
+    "kvariates.seeding.densities": "EveryPoint Gaussian Laplace MiniBatches Synopses UniformOver",
+    "kvariates.seeding.sampler": "Dirac",
     "kvariates.seeding.seedings": "explain_guarantees",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -40,7 +40,7 @@ from kvariates.objectives.objective import Objective
 from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule, evaluated
 from kvariates.refining.refinements import REFINEMENTS
 from kvariates.refining.size_limits import SizeLimits, refine_within
-from kvariates.seeding.seeding_problem import SeedingProblem
+from kvariates.seeding.sampler import SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.summaries.merge_reduce import summarize
 

@@ -4,7 +4,7 @@ from hostile.child import outcomes
 
 SETUP = """
 from kvariates import kvariates_plusplus, kmeans_parallel, kmeans_plusplus
-from kvariates.seeding.densities import Dirac, Gaussian, Laplace
+from kvariates import Dirac, Gaussian, Laplace
 X = np.random.default_rng(0).normal(size=(300, 3))
 seed = lambda density=None, k=5, probe=None: kvariates_plusplus(
     X, k, density=density, probe=probe, random_state=0)

@@ -34,7 +34,6 @@ from kvariates.seeding import medoid_seedings
 from kvariates.seeding import seedings as parallel_seeding
 from kvariates.seeding.densities import (
     CallableProbe,
-    Dirac,
     EveryPoint,
     Gaussian,
     Laplace,
@@ -44,8 +43,7 @@ from kvariates.seeding.densities import (
     Synopses,
     UniformOver,
 )
-from kvariates.seeding.sampler import check_drawn, greedy_trials
-from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
+from kvariates.seeding.sampler import Dirac, SeedingProblem, check_drawn, greedy_trials, sample_rows
 from kvariates.tables import Entry, documented
 
 Promise = tuple[Guarantee | None, str | None]  # or why there is none

@@ -23,7 +23,7 @@ from kvariates.data.rows import F64, Rows, check_sparse
 from kvariates.estimators import input_errors
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitCallbacks, torn_down_after
 from kvariates.objectives.objective import OBJECTIVES, Objective
-from kvariates.seeding.seeding_problem import SeedingProblem
+from kvariates.seeding.sampler import SeedingProblem
 from kvariates.seeding.seedings import HOST_SEEDINGS
 
 # ---- Types of parameters, so that editors complete names and type checkers find wrong ones -------

@@ -37,7 +37,7 @@ from kvariates.notebook_html import HtmlTable, boxed, shortened
 from kvariates.numerics.draws import I64
 from kvariates.objectives.objective import Objective
 from kvariates.refining.lloyd import StopRule
-from kvariates.seeding.seeding_problem import SeedingProblem
+from kvariates.seeding.sampler import SeedingProblem
 
 WEAK = 0.25  # a silhouette below this shows no substantial structure (Kaufman and Rousseeuw 1990)
 SHALLOW = 0.02  # an elbow below this is none

@@ -38,7 +38,7 @@ from kvariates.numerics.valleys import (
     ValleyCounts,
     pooled_p_value,
 )
-from kvariates.seeding.seeding_problem import SeedingProblem
+from kvariates.seeding.sampler import SeedingProblem
 
 from .search import TESTED, DivisionTest, Search, SelectionOptions, two_centers
 

@@ -33,7 +33,7 @@ from kvariates.numerics.valleys import (
 from kvariates.progress import Progress, Report
 from kvariates.refining.lloyd import LloydResult, MeanUpdate, StopRule, lloyd
 from kvariates.seeding.global_kmeans import Candidates, global_kmeans, sample_size
-from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
+from kvariates.seeding.sampler import SeedingProblem, sample_rows
 
 LEVEL = 0.01  # a p-value below LEVEL / k shows that one of k clusters divides
 JOINED = 0.05  # two clusters are joined if the p-value of both together is above this

@@ -44,9 +44,7 @@ from kvariates.numerics.draws import I64, CumulativeMass
 from kvariates.objectives.distortion import Distortion, sum_rows
 from kvariates.objectives.distortions import DISTORTIONS, LOST
 from kvariates.refining.lloyd import LloydResult, Stop, lloyd, refine
-from kvariates.seeding.densities import Dirac
-from kvariates.seeding.euclidean_potential import euclidean_potential
-from kvariates.seeding.sampler import Potential
+from kvariates.seeding.sampler import Dirac, Potential, euclidean_potential
 from kvariates.seeding.seedings import DISTANCES, POTENTIAL
 from kvariates.tables import Entry, Table
 

@@ -38,8 +38,7 @@ from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
 from kvariates.private_methods.noisy_centers import DRAWN_ROW, CenterErrors
 from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask, Traits
-from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import sample
+from kvariates.seeding.sampler import EuclideanPotential, sample
 from kvariates.seeding.seedings import forgy
 
 UNIT = 2**30  # the weight of the domain's squared diameter; 2^31 rows add up to less than 2^62

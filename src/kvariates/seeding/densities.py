@@ -19,8 +19,7 @@ from numpy.random import Generator
 
 from kvariates.data.rows import F64, Rows, squared_norms
 from kvariates.numerics.draws import I64, draw_proportional
-from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import Density, Potential
+from kvariates.seeding.sampler import DIRAC, Density, EuclideanPotential, Potential
 
 
 class RowDensity(Density, Protocol):
@@ -31,22 +30,6 @@ class RowDensity(Density, Protocol):
 
     def trace(self, rows: Rows, weight: F64 | None) -> F64:
         """The trace of the covariance of every row's density: (n,)."""
-
-
-@dataclass(frozen=True)
-class Dirac:
-    """The picked row is the centre."""
-
-    pointwise: ClassVar[bool] = True
-
-    def sample(self, rows: Rows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
-        return rows.take(picked)
-
-    def mean(self, rows: Rows, weight: F64 | None) -> F64:
-        return rows.take(np.arange(rows.n))
-
-    def trace(self, rows: Rows, weight: F64 | None) -> F64:
-        return np.zeros(rows.n)
 
 
 @dataclass(frozen=True)
@@ -110,7 +93,7 @@ class UniformOver:
     """
 
     groups: Any  # one label for every row
-    then: RowDensity = Dirac()
+    then: RowDensity = DIRAC
 
     def sample(self, rows: Rows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
         group = self._groups_of(rows)

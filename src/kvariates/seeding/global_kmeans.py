@@ -30,7 +30,7 @@ from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.progress import Progress, Report
 from kvariates.refining.lloyd import LloydResult
-from kvariates.seeding.seeding_problem import SeedingProblem
+from kvariates.seeding.sampler import SeedingProblem
 
 CHUNK = 256  # candidates measured in one pass; fewer for few rows, to use less memory than X
 EXHAUSTIVE = 10**9  # multiply-adds a step up to which every row is a candidate by default

@@ -13,10 +13,15 @@ from kvariates.data.hst_tree import hst_seed
 from kvariates.data.rows import F64, Rows, total_cost
 from kvariates.numerics.draws import I64, CumulativeMass
 from kvariates.refining.lloyd import LloydResult
-from kvariates.seeding.euclidean_potential import EuclideanPotential, euclidean_potential
 from kvariates.seeding.global_kmeans import global_kmeans
-from kvariates.seeding.sampler import Seeds, greedy_trials
-from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
+from kvariates.seeding.sampler import (
+    EuclideanPotential,
+    SeedingProblem,
+    Seeds,
+    euclidean_potential,
+    greedy_trials,
+    sample_rows,
+)
 from kvariates.tables import Entry, Table
 
 # ---- k-means|| (Bahmani et al. 2012): many candidates per round, few rounds, then k of them ------

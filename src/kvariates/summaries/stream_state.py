@@ -30,9 +30,7 @@ from kvariates.data.exact_sums import Integers, exact_total, from_float, to_floa
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Rows, directions
 from kvariates.numerics.elementary import exp2
-from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import Seeds
-from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
+from kvariates.seeding.sampler import EuclideanPotential, SeedingProblem, Seeds, sample_rows
 from kvariates.summaries.merge_reduce import SYNOPSES, Reservoir
 from kvariates.summaries.weighted_points import State, SummaryOptions, WeightedPoints
 

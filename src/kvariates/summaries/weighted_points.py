@@ -28,9 +28,7 @@ from scipy import sparse
 from kvariates.data.cluster_sums import SumsByLabel, SumScale
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Rows, draw_cells, joint_cost
-from kvariates.seeding.densities import Dirac
-from kvariates.seeding.euclidean_potential import euclidean_potential
-from kvariates.seeding.sampler import sample
+from kvariates.seeding.sampler import Dirac, euclidean_potential, sample
 from kvariates.seeding.seedings import draw_round
 
 SEED_ROWS = 2**12  # of which the rough centres are drawn: all rows would take as long as the rest
