@@ -6,7 +6,6 @@ All text is escaped. There are no colours but those of the page, so light and da
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 
 MOST_ROWS = 50  # of a table; more are counted
@@ -19,28 +18,22 @@ TABLE = "border-collapse:collapse;margin-top:0.4em;color:inherit;background:tran
 CELL = "padding:0.1em 0.7em;text-align:right;border-top:1px solid currentColor;color:inherit"
 
 
-@dataclass(frozen=True)
-class HtmlTable:
-    """Words in rows under headings. The row of number `marked` is bold."""
+def boxed(
+    title: str, lines: Iterable[str] = (), headings: Sequence[str] = (),
+    rows: Sequence[Sequence[str]] = (), marked: int | None = None,
+) -> str:  # fmt: skip
+    """A box with a title, a line of text for each of `lines`, and a table if there are rows.
 
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    marked: int | None = None
-
-    def html(self) -> str:
-        rows = enumerate(self.rows[:MOST_ROWS])
-        body = "".join(_row(words, "td", bold=i == self.marked) for i, words in rows)
-        if (left := len(self.rows) - MOST_ROWS) > 0:
-            body += f'<tr><td colspan="{len(self.headings)}">and {left:,} more</td></tr>'
-        head = _row(self.headings, "th", bold=True)
-        return f'<table style="{TABLE}"><thead>{head}</thead><tbody>{body}</tbody></table>'
-
-
-def boxed(title: str, lines: Iterable[str] = (), table: HtmlTable | None = None) -> str:
-    """A box with a title, a line of text for each of `lines`, and a table."""
+    The row of number `marked` is bold.
+    """
     parts = [f"<strong>{escape(title)}</strong>", *(f"<div>{escape(line)}</div>" for line in lines)]
-    if table is not None and table.rows:
-        parts.append(table.html())
+    if rows:
+        shown = enumerate(rows[:MOST_ROWS])
+        body = "".join(_row(words, "td", bold=i == marked) for i, words in shown)
+        if (left := len(rows) - MOST_ROWS) > 0:
+            body += f'<tr><td colspan="{len(headings)}">and {left:,} more</td></tr>'
+        head = f"<thead>{_row(headings, 'th', bold=True)}</thead>"
+        parts.append(f'<table style="{TABLE}">{head}<tbody>{body}</tbody></table>')
     return f'<div class="kvariates" style="{BOX}">{"".join(parts)}</div>'
 
 

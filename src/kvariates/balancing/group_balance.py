@@ -21,7 +21,7 @@ from kvariates.balancing.group_problem import Categories
 from kvariates.data.exchanges import Ints
 from kvariates.data.rows import F64, Labels
 from kvariates.extras import needed, pandas_for
-from kvariates.notebook_html import HtmlTable, boxed, shortened
+from kvariates.notebook_html import boxed, shortened
 from kvariates.palette import FAINT, INK, MARKERS, PALETTE, PLAIN, one_line, write_note
 
 MOST_COLORS = len(PALETTE)  # groups that are told apart by colours
@@ -77,8 +77,8 @@ class GroupBalance:
     def _repr_html_(self) -> str:
         lines = ["How far each group is from all rows, where the difference is largest."]
         columns = self._columns()
-        table = HtmlTable([*columns], [list(line) for line in zip(*columns.values(), strict=True)])
-        return boxed(f"Balance of {len(self.sizes)} groups", lines, table)
+        rows = list(zip(*columns.values(), strict=True))
+        return boxed(f"Balance of {len(self.sizes)} groups", lines, [*columns], rows)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the differences, a dot for each group and column; returns matplotlib's Axes."""

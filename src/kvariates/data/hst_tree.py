@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from kvariates import _native
 from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.rows import F64, Rows
-from kvariates.notebook_html import HtmlTable, boxed
+from kvariates.notebook_html import boxed
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class HstTree:
         ]
         title = f"A 2-HST over {len(self.leaf):,} points: {self.nodes:,} nodes"
         lines = ["Distances in the tree are never below the true ones."]
-        return boxed(title, lines, HtmlTable(["height", "nodes", "radius"], rows))
+        return boxed(title, lines, ["height", "nodes", "radius"], rows)
 
     def distance(self, i: int, j: int) -> float:
         return float(self.distances(np.array([[i, j]]))[0])

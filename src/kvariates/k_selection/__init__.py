@@ -33,7 +33,7 @@ from kvariates.data.rows import F64, Floats, Labels, Rows
 from kvariates.extras import pandas_for
 from kvariates.k_selection.confirmation import FALSE_ALARM, Confirmation, are_copies, confirm
 from kvariates.k_selection.search import Search, SelectionOptions
-from kvariates.notebook_html import HtmlTable, boxed, shortened
+from kvariates.notebook_html import boxed, shortened
 from kvariates.numerics.draws import I64
 from kvariates.objectives.objective import Objective
 from kvariates.refining.lloyd import StopRule
@@ -98,8 +98,8 @@ class Choice:
 
     def _repr_html_(self) -> str:
         title = f"k = {self.k}{'' if self.clear else ' (no clear answer)'}"
-        table = HtmlTable(list(self._columns()), self._words(), marked=self.k - int(self.ks[0]))
-        return boxed(title, [self.reason], table)
+        chosen = self.k - int(self.ks[0])
+        return boxed(title, [self.reason], list(self._columns()), self._words(), chosen)
 
     def _words(self) -> list[list[str]]:
         return [

@@ -24,7 +24,7 @@ from typing import Any, Literal
 from kvariates.data.lattice_rows import Adjacency
 from kvariates.extras import pandas_for
 from kvariates.file_writing import write_aside
-from kvariates.notebook_html import HtmlTable, boxed, shortened
+from kvariates.notebook_html import boxed, shortened
 from kvariates.privacy.budget import BudgetError, Loss, check_adjacency
 from kvariates.privacy.rounding import epsilon_of, up
 
@@ -220,7 +220,7 @@ class Ledger:
         title = f"Private: {self.claim.words()}, {self.adjacency}"
         made += [] if self.facts is None else self.facts.notes
         lines = [*made, f"All releases together cost {self.total().words()}."]
-        return boxed(title, lines, HtmlTable(head, rows))
+        return boxed(title, lines, head, rows)
 
     def _used_columns(self) -> list[tuple[str, ...]]:
         """The columns of the table that are not empty, each with its heading."""

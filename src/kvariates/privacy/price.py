@@ -14,7 +14,7 @@ import numpy as np
 
 from kvariates.data.rows import Rows
 from kvariates.extras import pandas_for
-from kvariates.notebook_html import HtmlTable, boxed, few
+from kvariates.notebook_html import boxed, few
 from kvariates.numerics.draws import F64
 
 
@@ -72,7 +72,7 @@ class Price:
         rows = [[f"{value:.4g}" for value in row] for row in zip(*columns.values(), strict=True)]
         runs = self.ratios.shape[1]
         lines = [f"Costs of {runs} private fits each, divided by {self.against:.6g}."]
-        return boxed("The price of privacy", lines, HtmlTable(list(columns), rows))
+        return boxed("The price of privacy", lines, list(columns), rows)
 
     def _columns(self) -> dict[str, Any]:
         lower, median, upper = self.quartiles.T

@@ -185,8 +185,8 @@ def stream_section(run: FitRun) -> str:
     }
     words = (
         "The rows were read once for the centres: k-means ran on weighted points, the synopses, "
+        "that stand for them."
     )
-    words += "that stand for them."
     words += " They were read again for the labels, the sizes and the cost." * run.of_shell
     if (spread := record.spread) is not None:
         error = f" ± {number(spread.standard_error, 3)}" if spread.standard_error else ""
