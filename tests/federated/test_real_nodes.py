@@ -118,7 +118,9 @@ def started(tmp_path, project, node_configs):
     )
     env = {
         **os.environ, "FLWR_HOME": str(home), "FLWR_TELEMETRY_ENABLED": "0",
-        "PYTHONPATH": str(ROOT / "src"), "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        # `tests`: a server of these tests imports `api`.
+        "PYTHONPATH": os.pathsep.join(str(ROOT / folder) for folder in ("src", "tests")),
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
     }  # fmt: skip
     with ExitStack() as stack:
         start = lambda *command, log: stack.enter_context(  # noqa: E731
