@@ -337,6 +337,12 @@ class TestSeveralFiles:
         with pytest.raises(FileNotFoundError, match=r"3.parquet: no such file"):
             read([folder / "2.parquet", folder / "3.parquet"])
 
+    def test_columns_of_several_matrices_are_joined(self, tmp_path):
+        paths = [tmp_path / "a.npy", tmp_path / "b.npy"]
+        for number, path in enumerate(paths):
+            np.save(path, np.full((2, 1), float(number)))
+        assert open_table(paths).originals(["x0"])["x0"].tolist() == [0, 0, 1, 1]
+
     def test_what_is_said_of_several_text_files(self, folder):
         source = blocks(f"{folder}/*.csv")
         assert len(list(source)) == 1

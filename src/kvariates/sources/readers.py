@@ -213,7 +213,7 @@ class FrameReader(Reader):
 
     def __post_init__(self) -> None:
         self.n_rows = len(self.frame)
-        self.n_bytes: int = self.frame.memory_usage(index=False).sum()
+        self.n_bytes: int = int(self.frame.memory_usage(index=False).sum())
 
     @cached_property
     def parts(self) -> list[Part]:
