@@ -23,7 +23,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import DistanceMatrix, Ints, MetricSpace, Vectors
+from kvariates.data.metric_spaces import DistanceMatrix, Ints, MetricSpace
+from kvariates.data.metrics import Vectors
 from kvariates.refining.medoid_search import find_medoids, search_task
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 
