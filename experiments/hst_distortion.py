@@ -24,7 +24,8 @@ from scipy.spatial import cKDTree
 
 from kvariates.data.graph import Graph
 from kvariates.data.hst_tree import grow
-from kvariates.data.metric_spaces import Ints, MetricSpace, Vectors
+from kvariates.data.metric_spaces import Ints, MetricSpace
+from kvariates.data.metrics import Vectors
 
 MOST_PAIRS = 2000
 
