@@ -129,9 +129,11 @@ class DemandMistake:
 def cap_forgotten():
     """The score of a swap counts as if no distance were above a twentieth of the largest one."""
     true = private_swaps.PrivateChooser
-    return patch.object(
-        private_swaps, "PrivateChooser", lambda largest, *others: true(largest / 20, *others)
-    )
+
+    def forgotten(task, largest, *others):
+        return true(task, largest / 20, *others)
+
+    return patch.object(private_swaps, "PrivateChooser", forgotten)
 
 
 _mistake = partial(DemandCase, adjacency="add-remove", loss=LOSSES["pure"])
