@@ -156,7 +156,7 @@ class LimitedScan:
         self.gap = 0.0
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
-        """As `data.scans.Scan`; nothing is read from `moved` or written to `changes`."""
+        """As `data.assigners.Scan`; nothing is read from `moved` or written to `changes`."""
         index = self._supply.index
         if index is None:
             found = self._assigned(centers, labels)
