@@ -13,14 +13,8 @@ class MissingPackageError(ImportError):
 def needed(package: str, extra: str, what: str | None = None) -> ModuleType:
     """The module `package`, or MissingPackageError if it is not installed.
 
-    Parameters
-    ----------
-    package : str
-        The module to import, as "matplotlib" or "skops.io".
-    extra : str
-        The extra of kvariates that installs it.
-    what : str or None
-        What needs it, for the message; None: the module of kvariates named like the extra.
+    The message names `extra`, by which it is installed, and `what` needs it (None: the module of
+    kvariates named like the extra).
     """
     top = package.split(".", maxsplit=1)[0]
     try:

@@ -15,18 +15,10 @@ from rich.progress import Progress
 
 from kvariates.balancing.group_balance import GroupBalance, save_picture
 from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
+from kvariates.cli import screen
 from kvariates.cli.app import Notes, check_name
 from kvariates.cli.options import GroupArguments, drawn, names_of
 from kvariates.cli.reading import ReadRequest, ReadTable, read_table, say_remarks
-from kvariates.cli.screen import (
-    command_words,
-    fit_with_bar,
-    phase,
-    print_end,
-    print_table,
-    progress_display,
-    show_json,
-)
 from kvariates.estimators.anticlustering import AntiClustering
 from kvariates.file_writing import json_text, moved_into_place, refuse_inputs, write_rows
 from kvariates.sources import standardize
@@ -43,17 +35,17 @@ def run_anticluster(options: GroupArguments, notes: Notes) -> None:
     )
     refuse_inputs(out, FILES, [reading.data])
     with (
-        progress_display(shown.quiet) as progress,
+        screen.progress_display(shown.quiet) as progress,
         moved_into_place(out, FILES, force=options.force) as folder,
     ):
         model, summary = _divided(options, reading, folder, progress)
     notes.say()
     if shown.as_json:
-        show_json({**summary, "out": str(out)})
+        screen.show_json({**summary, "out": str(out)})
     elif not shown.quiet:
         _show_groups(model.balance_)
         typer.echo(f"seed {summary['parameters']['random_state']}")
-        print_end(model.n_sweeps_, summary["seconds"], out, ", ".join(FILES), "sweeps")
+        screen.print_end(model.n_sweeps_, summary["seconds"], out, ", ".join(FILES), "sweeps")
 
 
 def _divided(
@@ -67,15 +59,14 @@ def _divided(
     if options.group_sizes is not None:
         parameters["group_sizes"] = [int(size) for size in options.group_sizes.split(",")]
     check_name("objective", options.objective, GROUP_OBJECTIVES)
-    with phase(progress, f"reading {reading.data.name}"):
-        data = _read(options, reading)
-        constraints = _constraints(options, reading, data)
+    with screen.phase(progress, f"reading {reading.data.name}"):
+        data, constraints = _read(options, reading)
         table = data.table
         X = standardize(table.X)[0] if options.standardize else table.X
-    with phase(progress, f"dividing {len(X):,} rows") as bar:
+    with screen.phase(progress, f"dividing {len(X):,} rows") as bar:
         model = AntiClustering(**parameters)
-        with command_words(reading.data):
-            seconds = fit_with_bar(model, bar, reading.notes, X, **constraints)
+        with screen.command_words(reading.data):
+            seconds = screen.fit_with_bar(model, bar, reading.notes, X, **constraints)
     balance = model.balance_ = replace(model.balance_, features=table.names)
     summary = {
         "kvariates": version("kvariates"),
@@ -88,7 +79,7 @@ def _divided(
         "parameters": parameters, "objective": model.objective_, "n_sweeps": model.n_sweeps_,
         "seconds": round(seconds, 6), "sizes": balance.sizes.tolist(),
     }  # fmt: skip
-    with phase(progress, "drawing and writing"):
+    with screen.phase(progress, "drawing and writing"):
         write_labels(folder / "groups.csv", model.labels_, data.beside, table.kept, name="group")
         write_rows(folder / "balance.csv", *_balance_rows(balance))
         (folder / "summary.json").write_text(json_text(summary) + "\n", encoding="utf-8")
@@ -96,34 +87,28 @@ def _divided(
     return model, summary
 
 
-def _read(options: GroupArguments, reading: ReadRequest) -> ReadTable:
-    """The columns to be alike; those of the constraints are not among them."""
-    links = [name for name in (options.must_link, options.cannot_link) if name is not None]
-    reading = replace(reading, aside=(*(names_of(options.balance) or ()), *links))
+def _read(options: GroupArguments, reading: ReadRequest) -> tuple[ReadTable, dict[str, Any]]:
+    """The columns to be alike, and the constraints by other columns, which are not among them."""
+    categories, links = names_of(options.balance) or [], (options.must_link, options.cannot_link)
+    reading = replace(reading, aside=(*categories, *(name for name in links if name is not None)))
     data = read_table(reading)
+    assert data.opened is not None  # noqa: S101
     say_remarks(data.table, True, reading, "balanced")
     if not isinstance(data.table.X, np.ndarray):
         raise ValueError(f"{reading.data}: is sparse; anticluster takes dense tables")
-    table = data.table
+    table, constraints = data.table, dict[str, Any]()
+    kept = slice(None) if table.kept is None else table.kept
     for name in reading.aside:
         table = table.without(name)
-    return replace(data, table=table)
-
-
-def _constraints(options: GroupArguments, reading: ReadRequest, data: ReadTable) -> dict[str, Any]:
-    """The categories and links of the rows, for `AntiClustering.fit`."""
-    assert data.opened is not None  # noqa: S101
-    kept, found = data.table.kept, dict[str, Any]()
-    if names := names_of(options.balance):
-        columns = [data.opened.complete_values(name) for name in names]
-        columns = [column if kept is None else column[kept] for column in columns]
-        found["categories"] = np.column_stack(columns) if len(columns) > 1 else columns[0]
+    if categories:
+        columns = [data.opened.complete_values(name)[kept] for name in categories]
+        constraints["categories"] = np.column_stack(columns) if len(columns) > 1 else columns[0]
     if options.must_link is not None:
-        found["must_link"] = _numbered(data, options.must_link, reading.text.missing)
+        constraints["must_link"] = _numbered(data, options.must_link, reading.text.missing)
     if options.cannot_link is not None:
         numbers = _numbered(data, options.cannot_link, reading.text.missing)
-        found["cannot_link"] = _pairs_apart(options, numbers)
-    return found
+        constraints["cannot_link"] = _pairs_apart(options, numbers)
+    return replace(data, table=table), constraints
 
 
 def _pairs_apart(options: GroupArguments, numbers: Any) -> list[tuple[int, int]]:
@@ -177,4 +162,4 @@ def _show_groups(balance: GroupBalance) -> None:
             cells += [f"{np.abs(balance.share_difference[g]).max():.2%}"]
         rows.append(tuple(cells))
     head = [">group", ">rows", "means differ by", "ratio of spreads"]
-    print_table(head + [">shares differ by"] * bool(balance.categories), rows)
+    screen.print_table(head + [">shares differ by"] * bool(balance.categories), rows)

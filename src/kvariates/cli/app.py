@@ -214,13 +214,10 @@ def tidy_errors(quiet: bool = False) -> Iterator[Notes]:
     except BrokenPipeError:
         _leave_the_pipe()
         raise typer.Exit(0) from None
-    except OSError as error:
-        say(os_error_words(error))
-        raise typer.Exit(2) from error
-    except (ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError) as error:
         if isinstance(error, ImportError) and "pip install" not in str(error):
             raise
-        say(str(error))
+        say(os_error_words(error) if isinstance(error, OSError) else str(error))
         raise typer.Exit(2) from error
 
 

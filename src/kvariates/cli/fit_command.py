@@ -30,6 +30,7 @@ FILES = ("centers.csv", "labels.parquet", "model.skops", "report.html", "summary
 NOT_REPEATED = ("-q", "--quiet", "--json", "--force")  # --force is given last
 CHOICES = ("metric", "init", "algorithm", "n_init", "size_min", "size_max", "certify")
 KEPT = ("n_clusters", "init", "metric", "algorithm", "n_init", "random_state")
+UNSHOWN = ("columns", "weights", "id", "seed")  # options whose values errors do not tell
 BOUNDS_HELP = '"lo,hi" for all columns, "a=0:10,b=0:1", or a file of lines column,low,high'
 WITH_EPSILON = "does not work with --epsilon"
 NO_SEED = ": noise that can be repeated is not private"
@@ -62,7 +63,9 @@ class FitRequest:
             raise ValueError(
                 f"--standardize is --scale standard; leave it out with --scale {options.scale}"
             )
-        return cls(options, reading, _without_none(given), words)
+        # Not those that are 0.
+        choices = {name: v for name, v in given.items() if v is not None and v is not False}
+        return cls(options, reading, choices, words)
 
     @property
     def data(self) -> PathOrUrl:
@@ -102,32 +105,22 @@ class FitRequest:
         end = words.index("--") if "--" in words else len(words)
         return shlex.join(["kvariates", *words[:end], *more, *words[end:]])
 
-    @property
-    def given(self) -> dict[str, Any]:
-        """The options that not every fit has, with their values; True: those without one."""
-        reading, found = self.reading, dict(self.choices)
-        found |= {
-            "seed": found.pop("random_state", None) is not None,
-            "k": "auto" if self.k is None else None,
-            "scale": None if self.scaling == "none" else self.scaling,
-            "missing": None if reading.missing == "error" else reading.missing,
-            "columns": reading.columns is not None, "weights": reading.weights is not None,
-            "id": reading.identifier is not None, "keep": reading.keep,
-        }  # fmt: skip
-        return _without_none(found)
-
     def refuse(self, why: str, *names: str, but: Sequence[str] = (), **ends: str) -> None:
         """Raise ValueError if one of these options was given, unless its value is in `but`.
 
         The error is the option, `why`, and what `ends` says about this option.
         """
-        given = self.given
+        options = self.options
+        values = vars(options) | {
+            "k": "auto" if self.k is None else None, "id": options.identifier,
+            "missing": options.written.missing, "scale": self.scaling,
+        }  # fmt: skip
         for name in (*names, *ends):
-            if name not in given or given[name] in but:
+            value = values[name]
+            if value is None or value is False or value in ("none", "error", *but):
                 continue
-            value = given[name]
-            shown = f"{value:g}" if isinstance(value, float) else str(value)
-            shown = "" if value is True else f" {shown}"
+            shown = f" {value:g}" if isinstance(value, float) else f" {value}"
+            shown = "" if value is True or name in UNSHOWN else shown
             option = "-k" if name == "k" else f"--{name.replace('_', '-')}"
             raise ValueError(f"{option}{shown} {why}{ends.get(name, '')}")
 
@@ -156,10 +149,6 @@ class FitRequest:
         return FitRun(**known | fields)
 
 
-def _without_none(given: dict[str, Any]) -> dict[str, Any]:
-    return {n: value for n, value in given.items() if value is not None and value is not False}
-
-
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """A fit, ready to be written, but for its labels."""
@@ -170,11 +159,6 @@ class Fitted:
     scale: Scale | None = None
     means: Any = None  # of missing values that were filled in
     names: tuple[str, ...] = ()  # of the features, if they are not those of the table
-
-    def write(self, folder: Path) -> None:
-        names = self.names or self.run.table.names
-        save_model(self.model, names, self.scale, folder / "model.skops", self.means)
-        write_fit(self.run, self.shown, folder)
 
 
 def run_fit(request: FitRequest) -> None:
@@ -192,7 +176,9 @@ def run_fit(request: FitRequest) -> None:
     ):
         fitted = work(request, folder, progress)
         with phase(progress, "writing"):
-            fitted.write(folder)
+            names = fitted.names or fitted.run.table.names
+            save_model(fitted.model, names, fitted.scale, folder / "model.skops", fitted.means)
+            write_fit(fitted.run, fitted.shown, folder)
         written = sorted(path.name for path in folder.iterdir())
         summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     if options.force and not labelled:

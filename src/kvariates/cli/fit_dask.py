@@ -75,8 +75,8 @@ def _dask_choices(request: FitRequest) -> dict[str, Any]:
     """The parameters of kvariates.dask.KMeans; ValueError for what it cannot do."""
     why, init = "does not work with --dask", request.choices.get("init")
     check_metric(request)
-    unknown = ("algorithm", "n_init", "size_min", "size_max", "certify")
-    request.refuse(f"{why}; leave it out", *unknown, but=("auto",))
+    never = ("algorithm", "n_init", "size_min", "size_max", "certify")
+    request.refuse(f"{why}; leave it out", *never, but=("auto",))
     request.refuse(
         why, k="; give a number", scale="; scale the columns before",
         missing="; leave such rows out before",

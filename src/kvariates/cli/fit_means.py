@@ -158,7 +158,7 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> Fitted:
     choices, reading = _stream_choices(request), ReadingProgress(progress)
     objective = objective_for(request.metric, None, None, None)
     file = _opened(request, reading)
-    beside = _beside(request, file)
+    beside = beside_names(request.reading, file.all_names)
     source: SourceBlocks = file
     scale = None
     if request.scaling == "standard":
@@ -188,7 +188,11 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> Fitted:
     if scale is not None:
         centers = scale.undo(centers)
         synopses = synopses if objective.unit else scale.undo(synopses)
-    _say_dropped(request, file)
+    if n := file.rows_dropped:
+        rows, their = ("row", "its") if n == 1 else ("rows", "their")
+        request.notes.add(f"{n:,} {rows} with a missing value left out; {their} label is missing")
+    for line in file.reader.remarks_after:
+        request.notes.add(f"{request.data.name}: {line}")
     run = request.run(
         model, table=request.table(names, file.left_out, model.n_rows_seen_, streamed=True),
         centers=centers, sizes=totals.sizes, masses=totals.masses, inertia=totals.cost,
@@ -229,23 +233,9 @@ def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
     X = next(iter(file)).X
     names = file.names or tuple(f"x{j}" for j in range(X.shape[1]))
     say_remarks(DataTable(X, names, read.data), request.scaling != "none", read)
+    if not file.all_names and (read.identifier is not None or read.keep):
+        raise ValueError(f"{read.data}: columns have no names, so --id and --keep do not work")
     return file
-
-
-def _say_dropped(request: FitRequest, file: Blocks) -> None:
-    if n := file.rows_dropped:
-        rows, their = ("row", "its") if n == 1 else ("rows", "their")
-        request.notes.add(f"{n:,} {rows} with a missing value left out; {their} label is missing")
-    for line in file.reader.remarks_after:
-        request.notes.add(f"{request.data.name}: {line}")
-
-
-def _beside(request: FitRequest, file: Blocks) -> list[str]:
-    """The columns that are copied beside the labels."""
-    reading = request.reading
-    if not file.all_names and (reading.identifier is not None or reading.keep):
-        raise ValueError(f"{reading.data}: columns have no names, so --id and --keep do not work")
-    return beside_names(reading, file.all_names)
 
 
 def _labels(

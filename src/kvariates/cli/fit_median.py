@@ -53,14 +53,10 @@ class Points:
         return METRICS[self.request.metric].needs
 
     @property
-    def n(self) -> int:
-        return int(self.X.shape[0])
-
-    @property
     def table(self) -> FittedTable:
         table, request = self.data.table, self.request
         return request.table(
-            ("row",) if self.needs == DISTANCES else table.names, table.left_out, self.n,
+            ("row",) if self.needs == DISTANCES else table.names, table.left_out, self.X.shape[0],
             kept=table.kept, weights=request.reading.weights or "",
         )  # fmt: skip
 
@@ -119,20 +115,15 @@ def read_points(request: FitRequest, progress: Progress) -> Points:
             return _graph(request)
         data = read_table(reading)
         if needs == PLACES:
-            radians = _from_degrees(data.table)
+            radians = radians_scale(data.table.X, data.table.names)
+            if LONGITUDE.match(data.table.names[0]):
+                swapped = ",".join(data.table.names[::-1])
+                raise ValueError(f"places are latitude, then longitude; give --columns {swapped}")
             return Points(request, data, radians.apply(data.table.X), radians)
         X, scale = scaled_rows(data.table.X, data.table.weight, request.scaling)
         if scale is None:
             say_remarks(data.table, metric not in ("euclidean", "manhattan"), reading)
         return Points(request, data, X, scale)
-
-
-def _from_degrees(table: DataTable) -> Scale:
-    scale = radians_scale(table.X, table.names)
-    if LONGITUDE.match(table.names[0]):
-        swapped = ",".join(table.names[::-1])
-        raise ValueError(f"places are latitude, then longitude; give --columns {swapped}")
-    return scale
 
 
 def _graph(request: FitRequest) -> Points:
@@ -153,7 +144,7 @@ def fit_median(request: FitRequest, folder: Path, progress: Progress) -> Fitted:
     points = read_points(request, progress)
     w = points.data.table.weight
     unit = "nodes" if points.needs == EDGES else "rows"
-    with phase(progress, f"clustering {points.n:,} {unit}") as bar:
+    with phase(progress, f"clustering {points.X.shape[0]:,} {unit}") as bar:
         model = KMedian(request.k or 1, **request.choices)
         seconds = fit_with_bar(model, bar, request.notes, points.X, sample_weight=w)
     reached, k = model.labels_ >= 0, model.n_clusters
@@ -194,7 +185,7 @@ def _names(points: Points) -> list[str]:
     if points.needs == EDGES:
         names = points.data.beside["node"]
     elif identifier is None or opened is None:
-        return [str(i + 1) for i in points.table.in_file(np.arange(points.n)).tolist()]
+        return [str(i + 1) for i in points.table.in_file(np.arange(points.X.shape[0])).tolist()]
     else:
         names = opened.complete_values(identifier)
         kept = points.data.table.kept

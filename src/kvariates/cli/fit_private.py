@@ -168,14 +168,14 @@ class Bounds:
                 self.refuse("a bound is not a number", f"{cell!r} is not a number")
         low, high = self.low, self.high
         of = f" of {self.name}" if self.name else ""
+        within = f"must be numbers within +-{LARGEST:g}; use other units"
+        apart = f"must be {SMALLEST:g} to {LARGEST:g} apart; use other units"
         if not max(abs(low), abs(high)) <= LARGEST:
-            within = f"must be numbers within +-{LARGEST:g}; use other units"
             self.refuse(f"bounds {within}", f"the bounds{of} {within}")
         if not low < high:
             words = f"the lower bound{of} ({low:g}) is not below {high:g}"
             self.refuse("the lower bound is not below the upper one", words)
         if not SMALLEST <= high - low <= LARGEST:
-            apart = f"must be {SMALLEST:g} to {LARGEST:g} apart; use other units"
             self.refuse(f"bounds {apart}", f"the bounds{of} {apart}")
 
 

@@ -37,7 +37,8 @@ LEGEND = (
 CHEAP_ROWS = 500  # up to which a lower bound on the cost is computed
 CHEAP_SECONDS = 10.0  # for all bounds together
 FEWEST_RUNS, MOST_RUNS = 400, 20_000  # of an audit, on each of the two data sets
-ROWS = 12  # of an audit
+ROWS = 12  # of an audit: all but one are in one corner, and the last is alone in the other
+LONE = np.array([[-1.0, -1.0]] * (ROWS - 1) + [[1.0, 1.0]])
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,8 @@ def show_comparison(found: Comparison) -> None:
         cells = [str(k), f"{best:.5g}", *(_more(lines[init].cost, best) for init in inits)]
         cells += [f"{sum(line.seconds for line in lines.values()):.2f}"]
         cells += ["-" if not gaps else f"{min(gaps):.1%}"] * certified
-        cells += [_number(first.silhouette), _number(first.elbow)]
+        numbers = (first.silhouette, first.elbow)
+        cells += [f"{x:.3f}" if np.isfinite(x) else "-" for x in numbers]
         rows.append((*cells, mark_of(choice, k)))
     print_table(head, rows)
     end = "; the gap is how far the best cost can be above the optimum" if certified else ""
@@ -150,24 +152,13 @@ def _more(cost: float, best: float) -> str:
     return f"x {ratio:.3g}" if ratio >= 2 else f"+{ratio - 1:.1%}"
 
 
-def _number(x: float) -> str:
-    return "-" if not np.isfinite(x) else f"{x:.3f}"
-
-
 @dataclass(frozen=True, eq=False)
 class AttackedMethod:
-    """A method on few rows in [-1, 1]: eleven in one corner, and one alone in the other."""
+    """A method on few rows in [-1, 1]."""
 
     method: Any  # a name of PRIVATE_METHODS
     epsilon: float
     delta: float
-
-    @property
-    def neighbours(self) -> tuple[Any, Any]:
-        """The rows with the lone one, and without it."""
-        rows = -np.ones((ROWS, 2))
-        rows[-1] = 1.0
-        return rows, rows[:-1]
 
     def __call__(self, X: Any) -> PrivateKMeans:
         model = PrivateKMeans(
@@ -225,16 +216,16 @@ class Attack:
 def attack(method: AttackedMethod, seconds: float, runs: int | None, progress: Progress) -> Attack:
     """Attack a method for about the given time, or with this number of runs."""
     check_name("method", method.method, tables("audit")["method"][0])
-    first = method(method.neighbours[0])  # an error of the input appears here
+    first = method(LONE)  # an error of the input appears here
     if runs is None:
         begin = time.perf_counter()
         for _ in range(3):
-            method(method.neighbours[0])
+            method(LONE)
         each = (time.perf_counter() - begin) / 3
         runs = int(np.clip(seconds / (2 * each), FEWEST_RUNS, MOST_RUNS))
     with phase(progress, f"attacking {method.method}, 2 x {runs:,} fits"):
         found = auditing.audit(
-            method, method.neighbours, epsilon=method.epsilon, delta=method.delta, runs=runs,
+            method, (LONE, LONE[:-1]), epsilon=method.epsilon, delta=method.delta, runs=runs,
             view=method.view,
         )  # fmt: skip
     return Attack(method, found, first.condition_)

@@ -60,9 +60,9 @@ class ReadTable:
 
 def read_table(request: ReadRequest) -> ReadTable:
     """Read the file and say on standard error how it was read."""
-    opened = open_table(request.data, request.text)
+    opened, notes = open_table(request.data, request.text), request.notes
     for line in opened.remarks:
-        request.notes.add(f"{shown_name(request.data)}: {line}")
+        notes.add(f"{shown_name(request.data)}: {line}")
     names = dict.fromkeys((request.identifier, *request.aside))
     columns, aside = request.columns, [name for name in names if name is not None]
     check_names(request.data, opened.names, aside)
@@ -78,9 +78,15 @@ def read_table(request: ReadRequest) -> ReadTable:
         others = (name for name in opened.names if name not in used)
         left_out = tuple(name for name in others if name not in opened.numeric)
         table = replace(table, left_out=left_out)
-    _say_changed(request.notes, opened, table)
+    if table.kept is not None:
+        n = int(np.count_nonzero(~table.kept))
+        notes.add(f"{n:,} {'row' if n == 1 else 'rows'} with a missing value left out")
+    if table.filled:
+        values = "value was" if table.filled == 1 else "values were"
+        notes.add(f"{table.filled:,} missing {values} filled in with the mean of the column")
+    say_left_out(notes, table.left_out, opened.reader.doubtful)
     beside = beside_columns(opened, request)
-    say_formulas(request.notes, opened.names, beside)
+    say_formulas(notes, opened.names, beside)
     return ReadTable(table, beside, opened)
 
 
@@ -93,16 +99,6 @@ def scaled_rows(X: Any, w: Any, scaling: Any) -> tuple[Any, Scale | None]:
         )
     scale = scale_for(X, w, scaling)
     return (X if scale is None else scale.apply(X)), scale
-
-
-def _say_changed(notes: Notes, opened: OpenedTable, table: DataTable) -> None:
-    if table.kept is not None:
-        n = int(np.count_nonzero(~table.kept))
-        notes.add(f"{n:,} {'row' if n == 1 else 'rows'} with a missing value left out")
-    if table.filled:
-        values = "value was" if table.filled == 1 else "values were"
-        notes.add(f"{table.filled:,} missing {values} filled in with the mean of the column")
-    say_left_out(notes, table.left_out, opened.reader.doubtful)
 
 
 def say_left_out(notes: Notes, names: Sequence[str], doubtful: Mapping[str, str]) -> None:

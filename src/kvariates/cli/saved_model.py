@@ -64,12 +64,6 @@ def _pipeline(model: Any, columns: Any, scale: Scale | None, means: Any) -> Any:
     return Pipeline([*steps, ("cluster", model)])
 
 
-def filled_means(model: Any) -> Any:
-    """What missing values were replaced by when the model was fitted; None: nothing."""
-    steps = dict(model.steps) if isinstance(model, Pipeline) else {}
-    return steps["fill"].statistics_ if "fill" in steps else None
-
-
 def _last(model: Any) -> Any:
     """The model itself, without the steps before it."""
     return model[-1] if isinstance(model, Pipeline) else model
@@ -85,17 +79,16 @@ def load_model(path: Path) -> Any:
     last = _last(model)
     if not type(last).__module__.startswith("kvariates."):
         raise ValueError(f"{path}: holds a {type(last).__name__}, not a model of kvariates")
-    _check_centers(model, path)
+    _check_centers(model, last, path)
     return model
 
 
-def _check_centers(model: Any, path: Path) -> None:
+def _check_centers(model: Any, last: Any, path: Path) -> None:
     """Raise ValueError unless the model labels its own first centre.
 
     Models of graphs and of distances have no coordinates, and no labels for new rows.
     """
     try:
-        last = _last(model)
         record = fit_record_of(last)
         if record.metric in ("graph", "precomputed"):
             return
@@ -132,11 +125,14 @@ def predict_file(path: Path, reading: ReadRequest, out: Path, progress: Progress
             "rows; its own are in labels.parquet"
         )
     means = None
-    if reading.missing == "mean" and (means := filled_means(model)) is None:
-        raise ValueError(
-            f"{path}: was fitted without --missing mean, so there are no means to fill in; use "
-            "--missing drop"
-        )
+    if reading.missing == "mean":
+        steps = model.named_steps if isinstance(model, Pipeline) else {}
+        if "fill" not in steps:
+            raise ValueError(
+                f"{path}: was fitted without --missing mean, so there are no means to fill in; use "
+                "--missing drop"
+            )
+        means = steps["fill"].statistics_
     columns, names = reading.columns, [str(n) for n in getattr(model, "feature_names_in_", ())]
     if names and (columns is None or set(columns) == set(names)):
         columns = names  # in the order of the fit

@@ -16,18 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from kvariates.demo import cities as world
-from kvariates.demo.cities import CityClusters, PrivateCities
-from kvariates.demo.town import (
-    FacilityPlan,
-    FoldTrials,
-    Town,
-    compare_folds,
-    compared,
-    facilities_section,
-    folds_section,
-    load_town,
-    plan_facilities,
-)
+from kvariates.demo import town as porto_alegre
+from kvariates.estimators.kmeans import KMeans
 from kvariates.file_writing import check_free, moved_into_place
 from kvariates.report.page import page_html
 
@@ -40,11 +30,11 @@ Phase = Callable[[str], AbstractContextManager[Any]]  # shows that a part of the
 class Results:
     """All four problems, solved."""
 
-    clusters: CityClusters
-    private: PrivateCities
-    town: Town
-    plan: FacilityPlan
-    folds: FoldTrials
+    clusters: world.CityClusters
+    private: world.PrivateCities
+    town: porto_alegre.Town
+    plan: porto_alegre.FacilityPlan
+    folds: porto_alegre.FoldTrials
     seconds: float
 
     def findings(self) -> list[tuple[str, str]]:
@@ -52,7 +42,9 @@ class Results:
         price, plan, folds = self.private.price, self.plan, self.folds
         pairs = zip(price.epsilons, price.mean, strict=True)
         budgets = "; ".join(f"ε {e:g}: {m:.3f} times the cost" for e, m in pairs)
-        varies = compared((folds.errors.std(), folds.random_errors.std()), "less", "more")
+        varies = porto_alegre.compared(
+            (folds.errors.std(), folds.random_errors.std()), "less", "more"
+        )
         return [
             ("the same, privately", budgets),
             ("facilities", f"{plan.mean:,.0f} m of way on average, {plan.certificate}"),
@@ -78,30 +70,31 @@ def run_demo(out: Path, phase: Phase, *, force: bool = False) -> Results:
     return results
 
 
-def draw_regions(folder: Path, phase: Phase) -> CityClusters:
+def draw_regions(folder: Path, phase: Phase) -> world.CityClusters:
     """Cluster the cities and write the two files of the regions."""
     with phase("reading the world's cities"):
         cities = world.load_cities()
     with phase(f"clustering {len(cities.names):,} cities") as bar:
-        start, model = time.perf_counter(), world.region_model()
+        start = time.perf_counter()
+        model = KMeans(world.REGIONS, metric="cosine", n_init=10, random_state=0)
         model.set_callbacks(bar).fit(cities.places, sample_weight=cities.people)
         seconds = time.perf_counter() - start
     with phase("drawing the map"):
         regions = world.name_regions(cities, model.labels_, model.cluster_centers_)
         world.write_regions(cities, regions, model.labels_, model.cluster_centers_, folder)
         picture = (folder / "picture.png").read_bytes()
-    return CityClusters(cities, model, regions, seconds, picture)
+    return world.CityClusters(cities, model, regions, seconds, picture)
 
 
-def solve_others(found: CityClusters, start: float, phase: Phase) -> Results:
+def solve_others(found: world.CityClusters, start: float, phase: Phase) -> Results:
     """The three problems after the map. `start`: of the demo, by time.perf_counter()."""
     with phase("the same with differential privacy") as bar:
         private = world.fit_privately(found.cities, bar.show)
     with phase("facilities on a road network"):
-        town = load_town()
-        plan = plan_facilities(town)
+        town = porto_alegre.load_town()
+        plan = porto_alegre.plan_facilities(town)
     with phase("folds that are alike"):
-        folds = compare_folds(town)
+        folds = porto_alegre.compare_folds(town)
     return Results(found, private, town, plan, folds, time.perf_counter() - start)
 
 
@@ -116,7 +109,7 @@ def demo_html(results: Results) -> str:
     sections = [
         world.cities_section(results.clusters),
         world.private_section(results.clusters.cities, results.private),
-        facilities_section(results.town, results.plan),
-        folds_section(results.folds),
+        porto_alegre.facilities_section(results.town, results.plan),
+        porto_alegre.folds_section(results.folds),
     ]
     return page_html("What kvariates can do", lead, sections)

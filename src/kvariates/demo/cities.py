@@ -60,29 +60,23 @@ def load_cities() -> Cities:
     return Cities(list(known.names), known.people, places)
 
 
-def region_model() -> KMeans:
-    """The estimator of the regions, not fitted."""
-    return KMeans(n_clusters=REGIONS, metric="cosine", n_init=10, random_state=0)
-
-
 def name_regions(cities: Cities, labels: Array, centers: Array) -> list[Region]:
     """Describe each cluster, in the order of the labels.
 
     Half of the people of a region live in the cities nearest to its centre. The largest of these
     cities gives the name.
     """
-    return [_region(cities, np.flatnonzero(labels == j), c) for j, c in enumerate(centers)]
-
-
-def _region(cities: Cities, rows: Array, center: Array) -> Region:
-    by_distance = rows[np.argsort(-(cities.places[rows] @ center), kind="stable")]
-    nearer = np.cumsum(cities.people[by_distance]) - cities.people[by_distance]
-    near = by_distance[nearer < 0.5 * cities.people[rows].sum()]
-    city = int(near[cities.people[near].argmax()])
-    largest = tuple(cities.names[i] for i in rows[:3])  # rows are sorted by population
-    people = int(cities.people[rows].sum())
-    share = people / float(cities.people.sum())
-    return Region(city, cities.names[city], people, share, len(rows), largest)
+    found = []
+    for j, center in enumerate(centers):
+        rows = np.flatnonzero(labels == j)  # sorted by population
+        by_distance = rows[np.argsort(-(cities.places[rows] @ center), kind="stable")]
+        nearer = np.cumsum(cities.people[by_distance]) - cities.people[by_distance]
+        people = int(cities.people[rows].sum())
+        near = by_distance[nearer < 0.5 * people]
+        city = int(near[cities.people[near].argmax()])
+        largest, share = tuple(cities.names[i] for i in rows[:3]), people / cities.people.sum()
+        found.append(Region(city, cities.names[city], people, float(share), len(rows), largest))
+    return found
 
 
 def write_regions(
@@ -191,10 +185,11 @@ def private_section(cities: Cities, found: PrivateCities) -> Section:
     price = found.price
     k, runs, mean = len(found.plain_centers), price.ratios.shape[1], price.mean
     low, high = price.ratios.min(axis=1), price.ratios.max(axis=1)
+    factors = ", ".join(f"ε = {e:g}: {times_as_likely(e)} times" for e in price.epsilons)
     words = (
         f"The same {len(cities.names):,} cities, but now one city is a secret row. With budget ε, "
         "the probability of any result is at most exp(ε) times that without this city, plus δ = "
-        f"{DELTA:g} ({_factors(found)}). The "
+        f"{DELTA:g} ({factors}). The "
         "smaller the budget, the stronger the promise and the larger the noise. Rows may be "
         "anywhere on the globe: that domain is public. Private fits have no weights, so a city "
         "counts once here, however many people live in it."
@@ -227,12 +222,6 @@ def private_section(cities: Cities, found: PrivateCities) -> Section:
         f"    places, {list(price.epsilons)}, against=best.inertia_, runs={runs},\n)"
     )
     return Section("private", "The same, privately", html + _ledger(found) + code)
-
-
-def _factors(found: PrivateCities) -> str:
-    """How much likelier one city can make a result, for each budget."""
-    pairs = ((f"{e:g}", times_as_likely(e)) for e in found.price.epsilons)
-    return ", ".join(f"ε = {epsilon}: {times} times" for epsilon, times in pairs)
 
 
 def _ledger(found: PrivateCities) -> str:
