@@ -39,9 +39,6 @@ class Step:
     shift: float  # sum of the squared movements of the centres
 
 
-Update = Callable[[F64, Statistics], F64]
-"""From centres and their statistics to the next centres."""
-
 Stop = Callable[[Step], bool]
 
 
