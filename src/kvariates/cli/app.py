@@ -222,7 +222,7 @@ def tidy_errors(quiet: bool = False) -> Iterator[Notes]:
 
 
 def _with_notes(words: str, error: BaseException) -> str:
-    """The words, and what `output_folder` has noted about the files."""
+    """The words, and what `moved_into_place` has noted about the files."""
     return "; ".join([words, *getattr(error, "__notes__", [])])
 
 
