@@ -112,6 +112,21 @@ class TestResults:
         assert len(found.costs) == found.n_iter
         assert (np.diff(found.costs) <= 0).all()
 
+    def test_clusters_that_are_called_clear_are_those_that_are_written(self, tmp_path):
+        """Beside a column of noise, a fit may end with other clusters than the search."""
+        rng = np.random.default_rng(3)
+        groups = np.repeat([0.0, 10.0], 300) + rng.normal(size=600)
+        np.save(tmp_path / "X.npy", np.c_[groups, groups.std() * rng.normal(size=600)])
+        costs, again = [], 0
+        for seed in (10, 11, 12):
+            out = tmp_path / str(seed)
+            result = run("fit", tmp_path / "X.npy", "-k", "auto", "--seed", seed, "-o", out)
+            assert "The answer is clear." in result.stderr
+            costs.append(json.loads((out / "summary.json").read_text())["inertia"])
+            again += "began again there" in result.stderr
+        assert np.ptp(costs) < 1e-9 * costs[0]
+        assert again
+
     def test_a_drawn_seed_repeats_the_run(self, blobs, tmp_path):
         run("fit", blobs, "-k", 5, "-o", tmp_path / "a")
         seed = json.loads((tmp_path / "a" / "summary.json").read_text())["parameters"]

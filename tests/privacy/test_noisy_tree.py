@@ -24,7 +24,7 @@ from privacy import private_models
 from privacy.exact_noise import both_adjacencies
 from privacy.private_models import seen
 
-from kvariates import KMeans
+from kvariates import KMeans, PrivateKMeans
 
 make_task = partial(private_models.make_task, delta=1e-6, ball=True)
 
@@ -157,3 +157,14 @@ def test_auto_chooses_the_method_of_its_table():
 def test_auto_charges_a_secret_number_of_rows():
     first = AutoMethod()(make_task(blobs(300, 6, 3), delta=0.0)).charges[0]
     assert (first.label, first.epsilon) == ("number of rows", pytest.approx(0.01))
+
+
+@pytest.mark.parametrize("where", ["corner", "beyond the bounds", "mostly at the corner"])
+def test_rows_in_one_place_can_be_fitted(where):
+    """Cells at a corner of the domain have no extent; a fit must not fail, as data decide it."""
+    rng = np.random.default_rng(0)
+    few = rng.exponential(1, (9000, 1)) * (rng.random((9000, 1)) < 0.02)
+    X = {"corner": np.zeros((9000, 1)), "beyond the bounds": few - 50}.get(where, few)
+    for _ in range(4):
+        model = PrivateKMeans(3, epsilon=1.0, delta=1e-6, bounds=(0, 100)).fit(X)
+        assert np.isfinite(model.cluster_centers_).all()

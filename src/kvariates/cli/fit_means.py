@@ -109,7 +109,15 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> Fitt
         model = KMeans(k, **request.choices)
         model._keep_costs = True
         seconds = fit_with_bar(model, bar, request.notes, X, sample_weight=w)
-        del model._keep_costs
+    if choice is not None and choice.clear and model.inertia_ > choice.cost:
+        # The search has confirmed its own clusters, and this fit has found others.
+        request.notes.add(
+            "this fit cost more than the clusters of the search, and began again there"
+        )
+        with phase(progress, "clustering again from there") as bar:
+            model.set_params(init=choice.centers, n_init=1)
+            seconds += fit_with_bar(model, bar, request.notes, X, sample_weight=w)
+    del model._keep_costs
     labels, centers = model.labels_, model.cluster_centers_
     write_labels(folder / "labels.parquet", labels, data.beside, table.kept)
     run = request.run(

@@ -242,7 +242,9 @@ def choice_section(run: FitRun) -> str:
         html += cost_curves(_marked("cost", choice, choice.inertia), "clusters")
     html += _silhouettes(choice) + _criteria(choice)
     what = "weighted synopses of the rows" if run.table.streamed else "all rows"
-    note = f"Costs are those of {what} in this search; the fit above was made anew with this k."
+    began = isinstance(run.parameters.get("init"), list)
+    fit = "began with the centres of this search" if began else "was made anew with this k"
+    note = f"Costs are those of {what} in this search; the fit above {fit}."
     return html + paragraph(note, "note")
 
 

@@ -146,7 +146,9 @@ class Nodes:
     def balls(self) -> Balls:
         radii, wide = self.reach, rules(self.centers.shape[1]).wide
         radii = np.minimum(radii, wide * np.sqrt(self.variances.sum(axis=1)))
-        return Balls(self.centers, np.maximum(radii, 1e-9 * radii.max(initial=1e-290)))
+        # Cells without an extent, as those at a corner of the domain, still need a unit.
+        least = max(1e-9 * radii.max(initial=0.0), 1e-30 * self.largest)
+        return Balls(self.centers, np.maximum(radii, least))
 
     def take(self, which: I64) -> Nodes:
         fields: dict[str, Any] = {name: getattr(self, name)[which] for name in FIELDS}
