@@ -1,7 +1,6 @@
 """Rows of a matrix in memory, dense or CSR, under squared Euclidean distance.
 
-No module outside this room calls the native kernels. Rows on another device would be another class
-with the same methods.
+No module outside this room calls the native kernels. Algorithms see rows through `HostData`.
 
 Cosine distance needs no class of its own: on unit vectors ||x - c||^2 = 2 (1 - cos), so spherical
 k-means is k-means over `unit_rows(X)` with centres put back on the sphere.
