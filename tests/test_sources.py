@@ -7,12 +7,14 @@ import re
 import threading
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from api import HINT, SAMPLE_BYTES
 from api import input_file_module as input_file
 from pyarrow import feather, fs
+from scipy import sparse
 
 from kvariates.sources import blocks, open_table, read, standardize
 
@@ -198,6 +200,24 @@ class TestErrors:
     def test_pickles_are_not_loaded(self, tmp_path):
         np.save(tmp_path / "a.npy", np.array([[object()]]), allow_pickle=True)
         assert "allow_pickle=False" in failure(tmp_path / "a.npy")
+
+    @pytest.mark.parametrize(
+        ("source", "what"),
+        [
+            (7, "int"),
+            (pd.DataFrame({"a": [1.0]}), "DataFrame"),
+            (sparse.eye_array(2, format="csr"), "csr_array"),
+            (np.eye(2), "ndarray"),
+            ([np.eye(2)], "a list with ndarray"),
+            (["a.csv", 3], "a list with int"),
+            ([], "list"),
+            (iter([1.0]), "a list with float"),
+        ],
+    )
+    def test_what_is_no_path(self, source, what):
+        words = re.escape(f"path must be a path or a list of paths, not {what}")
+        with pytest.raises(TypeError, match=f"^{words}$"):
+            read(source)
 
 
 class TestStandardize:

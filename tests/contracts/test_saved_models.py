@@ -1,5 +1,6 @@
 """Every estimator can be saved in a file and read again, and the file runs no code."""
 
+import json
 import os
 from zipfile import ZipFile
 
@@ -198,6 +199,21 @@ def test_other_files_are_refused(tmp_path, monkeypatch):
             KMeans.load(path)
     skops.dump(model, path)
     assert np.array_equal(KMeans.load(path).cluster_centers_, model.cluster_centers_)
+
+
+@pytest.mark.parametrize("gone", ["kvariates.summaries.gone.State", "kvariates.fitting.Gone"])
+def test_a_file_with_classes_of_another_version_is_refused(tmp_path, gone):
+    path = tmp_path / "model.skops"
+    KMeans(3).fit(X).save(path)
+    with ZipFile(path) as whole:
+        parts = {part: whole.read(part) for part in whole.namelist()}
+    schema = json.loads(parts["schema.json"])
+    schema["__module__"], _, schema["__class__"] = gone.rpartition(".")
+    with ZipFile(path, "w") as archive:
+        for part, content in (parts | {"schema.json": json.dumps(schema)}).items():
+            archive.writestr(part, content)
+    with pytest.raises(ValueError, match=f"holds {gone}, which this version does not have; use"):
+        KMeans.load(path)
 
 
 def test_the_command_and_estimators_read_the_same_files(tmp_path):

@@ -119,9 +119,10 @@ def model_of(data: bytes, name: str) -> Any:
         saved_by = _checked_schema(data, name)
         ours, foreign = _foreign_types(data)
         if foreign:
-            raise ValueError(
-                f"{name}: holds {_some(foreign)}, which is no part of a model of kvariates"
-            )
+            what = "is no part of a model of kvariates"
+            if all(map(_is_gone, foreign)):
+                what = "this version does not have; use the version that saved it, or fit again"
+            raise ValueError(f"{name}: holds {_some(foreign)}, which {what}")
         if saved_by.get("format", FORMAT) != FORMAT:
             raise ValueError(
                 f"{name}: was saved by kvariates {saved_by['kvariates']} in format "
@@ -171,6 +172,17 @@ def _is_our_class(name: str) -> bool:
     except ImportError:
         return False
     return isinstance(found, type) and found.__module__ == module
+
+
+def _is_gone(name: str) -> bool:
+    """Whether it is called as a class of a module of kvariates, and there is none (any more)."""
+    module, _, own = name.rpartition(".")
+    if not (module.startswith("kvariates.") and module.islower() and own[0].isupper()):
+        return False
+    try:
+        return own not in vars(import_module(module))
+    except ImportError:
+        return True
 
 
 def _some(names: list[str]) -> str:

@@ -125,7 +125,7 @@ def blocks(
 
 
 def _reader(source: Any, text: TextOptions, files: Any) -> Reader:
-    if isinstance(source, str | os.PathLike) or _are_paths(source):
+    if isinstance(source, str | os.PathLike) or are_paths(source):
         return file_reader(source, text, files)
     if files is not None:
         raise TypeError(f"filesystem is for paths, not for {type(source).__name__}")
@@ -142,7 +142,8 @@ def _reader(source: Any, text: TextOptions, files: Any) -> Reader:
     raise TypeError(f"source must be a path, a frame, a matrix or an iterable, not {source!r}")
 
 
-def _are_paths(source: Any) -> bool:
+def are_paths(source: Any) -> bool:
+    """Whether it is a list of paths."""
     some = isinstance(source, list | tuple) and len(source) > 0
     return some and all(isinstance(path, str | os.PathLike) for path in source)
 

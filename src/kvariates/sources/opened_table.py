@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from kvariates.sources.assembling import BlockOptions
-from kvariates.sources.block_source import Blocks
+from kvariates.sources.block_source import Blocks, are_paths
 from kvariates.sources.columns import ColumnChoice, check_names
 from kvariates.sources.file_readers import FilesReader, file_reader
 from kvariates.sources.input_file import (
@@ -195,13 +195,23 @@ def open_table(
     """
     text, reader, first = text or TextOptions(), None, path
     if not isinstance(first, str | os.PathLike):
-        first = first[0]
+        path = _paths(path)
+        first = path[0]
     elif private:
         reader = _private_reader(input_file(first, filesystem), text)
     reader = reader or file_reader(path, text, filesystem, whole=True)
     opened = OpenedTable(path_or_url(first), reader, private)
     _ = opened.names, opened.remarks  # an error is raised here
     return opened
+
+
+def _paths(given: Any) -> list[str | os.PathLike[str]]:
+    paths = list(given) if isinstance(given, Iterable) and getattr(given, "ndim", 1) == 1 else []
+    if are_paths(paths):
+        return paths
+    other = next((each for each in paths if not isinstance(each, str | os.PathLike)), None)
+    what = type(given).__name__ if other is None else f"a list with {type(other).__name__}"
+    raise TypeError(f"path must be a path or a list of paths, not {what}")
 
 
 def _private_reader(file: InputFile, text: TextOptions) -> Reader | None:
