@@ -357,6 +357,11 @@ class TestSeveralFiles:
         with pytest.raises(FileNotFoundError, match=r"3.parquet: no such file"):
             read([folder / "2.parquet", folder / "3.parquet"])
 
+    def test_the_first_column_without_numbers_is_named_before_the_weights(self, tmp_path):
+        path = written(tmp_path / "a.csv", "x,w\n1,a\nb,2\n")
+        with pytest.raises(ValueError, match=r"row 2, column 'x': 'b' is not a number"):
+            open_table(path).table(["x"], "w")
+
     def test_columns_of_several_matrices_are_joined(self, tmp_path):
         paths = [tmp_path / "a.npy", tmp_path / "b.npy"]
         for number, path in enumerate(paths):

@@ -128,8 +128,9 @@ class Piece:
         """The columns of a layout that was made from `fields`."""
         X, weights = self.data, layout.weights
         if hasattr(X, "schema"):
+            columns = [self._numbers(name) for name in layout.names]
             weight = None if weights is None else self._numbers(weights)
-            return Columns([self._numbers(name) for name in layout.names], weight, X.num_rows)
+            return Columns(columns, weight, X.num_rows)
         index = [int(name[1:]) for name in layout.names]  # x12 -> 12
         own = None if weights is None else int(weights[1:])
         every = index == list(range(X.shape[1]))
@@ -176,9 +177,8 @@ def _first_bad(array: pa.Array) -> int:
 
     i = 0
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        while True:
+        for i in range(len(array)):
             array.slice(i, 1).cast(pa.float64(), safe=False)
-            i += 1
     return i
 
 
