@@ -371,8 +371,8 @@ class TestSeveralFiles:
     def test_what_is_said_of_several_text_files(self, folder):
         source = blocks(f"{folder}/*.csv")
         assert len(list(source)) == 1
-        assert source.reader.remarks == ["b.csv: cells are separated by semicolons; decimal commas"]
-        assert source.reader.remarks_after == ["a.csv: 1 comment left out"]
+        assert source.remarks == ["b.csv: cells are separated by semicolons; decimal commas"]
+        assert source.remarks_after == ["a.csv: 1 comment left out"]
         assert source.names == ("a",)
         assert source.left_out == ("t",)
         found = open_table(f"{folder}/*.csv").originals(["t", "a"])

@@ -33,6 +33,11 @@ class RiverClusterer(base.Clusterer):
     batch_size
         How many rows make a batch.
 
+    Attributes
+    ----------
+    learned
+        The copy of `model` that has learned the batches so far.
+
     Examples
     --------
     >>> from kvariates import OnlineKMeans
@@ -51,7 +56,6 @@ class RiverClusterer(base.Clusterer):
         self.batch_size = batch_size
         self._names: tuple[Any, ...] = ()
         self._rows: list[list[float]] = []
-        # The copy of `model` that has learned the batches so far.
         self.learned: Any = OnlineKMeans() if model is None else copy.deepcopy(model)
         if not hasattr(self.learned, "partial_fit"):
             raise TypeError(f"model needs partial_fit; {type(model).__name__} has none.")

@@ -326,9 +326,7 @@ def in_memory(path):
     opened = open_table(path)
     table = opened.table(missing="drop")
     kept = np.arange(len(table.X)) if table.kept is None else np.flatnonzero(table.kept)
-    doubtful = {
-        name: line for name, line in opened.reader.doubtful.items() if name in table.left_out
-    }
+    doubtful = {name: line for name, line in opened.doubtful.items() if name in table.left_out}
     return table.X, kept, (table.names, table.left_out, doubtful, sorted(opened.remarks))
 
 
@@ -336,10 +334,8 @@ def in_blocks(path):
     source = blocks(path, missing="drop", block_bytes=1000)
     read = list(source)
     X, kept = (np.concatenate([getattr(b, part) for b in read]) for part in ("X", "numbers"))
-    notes = sorted([*source.reader.remarks, *source.reader.remarks_after])
-    found = source.reader.doubtful.items()
-    doubtful = {name: line for name, line in found if name in source.left_out}
-    return X, kept, (source.names, source.left_out, doubtful, notes)
+    notes = sorted([*source.remarks, *source.remarks_after])
+    return X, kept, (source.names, source.left_out, source.doubtful, notes)
 
 
 @pytest.mark.parametrize("name", ZOO)

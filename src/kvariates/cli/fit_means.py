@@ -199,7 +199,7 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> Fitted:
     if n := file.rows_dropped:
         rows, their = ("row", "its") if n == 1 else ("rows", "their")
         request.notes.add(f"{n:,} {rows} with a missing value left out; {their} label is missing")
-    for line in file.reader.remarks_after:
+    for line in file.remarks_after:
         request.notes.add(f"{request.data.name}: {line}")
     run = request.run(
         model, table=request.table(names, file.left_out, model.n_rows_seen_, streamed=True),
@@ -234,9 +234,9 @@ def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
     )  # fmt: skip
     file.left_out = file.left_out if left_out is None else left_out
     progress.total = file.n_bytes
-    for line in file.reader.remarks:
+    for line in file.remarks:
         request.notes.add(f"{read.data.name}: {line}")
-    say_left_out(request.notes, file.left_out, file.reader.doubtful)
+    say_left_out(request.notes, file.left_out, file.doubtful)
     say_formulas(request.notes, file.names or (), {})
     X = next(iter(file)).X
     names = file.names or tuple(f"x{j}" for j in range(X.shape[1]))

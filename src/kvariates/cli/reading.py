@@ -84,7 +84,7 @@ def read_table(request: ReadRequest) -> ReadTable:
     if table.filled:
         values = "value was" if table.filled == 1 else "values were"
         notes.add(f"{table.filled:,} missing {values} filled in with the mean of the column")
-    say_left_out(notes, table.left_out, opened.reader.doubtful)
+    say_left_out(notes, table.left_out, opened.doubtful)
     beside = beside_columns(opened, request)
     say_formulas(notes, opened.names, beside)
     return ReadTable(table, beside, opened)

@@ -161,7 +161,11 @@ class CentersOfRows(CallbackSupportMixin, FittedCenters):
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels: ...
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """The labels of X after ``fit(X)``; X and its weights are as in `fit`."""
+        """The labels of X after ``fit(X)``; X and its weights are as in `fit`.
+
+        X is a table of rows, or blocks that can be read again (but `OnlineKMeans` has no labels of
+        blocks).
+        """
         return self.fit(X, sample_weight=sample_weight)._labels_of_fit(X)
 
     @overload
@@ -173,7 +177,10 @@ class CentersOfRows(CallbackSupportMixin, FittedCenters):
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Floats: ...
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """``fit(X).transform(X)``; X and its weights are as in `fit`."""
+        """``fit(X).transform(X)``; X and its weights are as in `fit`.
+
+        X is a table of rows, or blocks that can be read again.
+        """
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
 

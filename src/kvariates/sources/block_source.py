@@ -200,10 +200,6 @@ class Blocks(SourceBlocks):
         The rows that the last pass left out so far.
     rows_read : int or None
         The rows of a whole pass, without those left out; None before there was one.
-    reader : Reader
-        How the source is read, and what is said about that.
-    layout : Layout or None
-        The columns that are read, once they are known.
     """
 
     def __init__(
@@ -232,6 +228,22 @@ class Blocks(SourceBlocks):
             d = len(self.layout.names)
             columns = f": {d} {'column' if d == 1 else 'columns'}"
         return f"Blocks({self.description}{columns}{names and f', left out: {names}'})"
+
+    @property
+    def remarks(self) -> list[str]:
+        """How a text table is read, in lines for the user; none for other sources."""
+        return self.reader.remarks
+
+    @property
+    def remarks_after(self) -> list[str]:
+        """What the last pass left out of a text table, in lines for the user."""
+        return self.reader.remarks_after
+
+    @property
+    def doubtful(self) -> dict[str, str]:
+        """Columns of a text table that are left out and look numeric: a line about each."""
+        found = self.reader.doubtful.items() if self.left_out else ()
+        return {name: line for name, line in found if name in self.left_out}
 
     @property
     def all_names(self) -> tuple[str, ...]:

@@ -69,6 +69,11 @@ class OpenedTable:
         """How the file was read, in lines for the user."""
         return (*self.reader.remarks, *self.reader.remarks_after)
 
+    @property
+    def doubtful(self) -> dict[str, str]:
+        """Columns of text that look numeric: a line about each."""
+        return self.reader.doubtful
+
     def table(
         self, columns: Sequence[str] | None = None, weights: str | None = None,
         missing: Missing = "error", means: npt.NDArray[np.float64] | None = None,
