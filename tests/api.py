@@ -52,7 +52,8 @@ estimators.callbacks: CallbackSupportMixin FitCallbacks torn_down_after
 estimators.fit_record: fit_record_of FitRecord
 estimators.group_input: GROUP_METRICS
 estimators.online_kmeans: OnlineKMeans
-estimators.partitions: Partition
+estimators.file_shares: find_files fitted_to
+estimators.partitions: FilePartition Partition
 estimators.private_input: LARGEST SMALLEST without_missing
 estimators.private_kmedian: checked_demand
 estimators.validation: all_or_nothing

@@ -13,10 +13,13 @@ from dask import compute
 from dask.delayed import delayed
 
 from kvariates.dask.partitions import (
+    DelayedBlocks,
     blocks_of,
+    files_on,
     hold_partitions,
     is_collection,
     is_frame,
+    memory_of,
     whole_rows,
 )
 from kvariates.dask.transport import (
@@ -28,6 +31,7 @@ from kvariates.dask.transport import (
 from kvariates.data.exact_sums import to_float
 from kvariates.data.rows import Floats, Labels
 from kvariates.estimators.cluster_kmeans import ClusterKMeans, HeldRows, engine
+from kvariates.estimators.file_shares import is_path
 from kvariates.estimators.partitions import FittedModel
 from kvariates.objectives.objective import Objective
 from kvariates.refining.lloyd import Step
@@ -40,15 +44,18 @@ LABEL = "label"  # the name of a Series of labels
 class KMeans(HasClient, ClusterKMeans):
     """k-means on a Dask cluster.
 
-    Every partition is kept in the memory of a worker and answers questions about its rows. The
+    Every partition stays on a worker and answers questions about its rows. The
     client gets sums, counts and costs, and a few rows: those that become centres, and with
     init="k-means++" and "k-means||" all candidates. The result does not depend on the number of
     workers, and not on the partitions either, except for init="dk-means++".
 
-    X is a Dask array, a Dask DataFrame, or a list of delayed blocks; `sample_weight` is a Dask
-    array, a Dask Series, a list of delayed blocks or array-like. `predict` and `transform` are
-    lazy: a Dask array for an array, a Dask Series or DataFrame for a DataFrame, a list of delayed
-    arrays for a list. Iterations are tasks in Dask's dashboard.
+    X is a Dask array, a Dask DataFrame, a list of delayed blocks, or the path of Parquet that the
+    workers see: a file, a folder, a pattern or a list of paths. If the rows of files do not fit
+    into the memory of the workers, every pass reads the files anew, in blocks; the result is the
+    same. `sample_weight` is a Dask array, a Dask Series, a list of delayed blocks or array-like; of
+    files it is the name of a column. `predict` and `transform` are lazy: a Dask array for an array,
+    a Dask Series or DataFrame for a DataFrame, a list of delayed arrays for a list or files, one
+    for each file. Iterations are tasks in Dask's dashboard.
 
     Parameters
     ----------
@@ -85,8 +92,13 @@ class KMeans(HasClient, ClusterKMeans):
     def _held(
         self, X: Any, sample_weight: Any, objective: Objective, *, join: bool
     ) -> Iterator[HeldRows]:
-        blocks = blocks_of(X, sample_weight)
+        blocks = None if is_path(X) else blocks_of(X, sample_weight)
         with client_for(self.client) as client:
+            if blocks is None:
+                files = files_on(client, X, sample_weight)
+                blocks = DelayedBlocks([*self._to_read(files, memory_of(client))], None)
+            else:
+                self._say(f"reading {len(blocks.rows)} partitions")
             marks: list[Any] = []
 
             def show(step: Step) -> None:
@@ -94,7 +106,6 @@ class KMeans(HasClient, ClusterKMeans):
                 key = f"kvariates-iteration-{id(marks):012x}-{step.iteration}"
                 marks.append(client.submit(_number, step.iteration, key=key))
 
-            self._say(f"reading {len(blocks.rows)} partitions")
             plan, futures = hold_partitions(
                 client, blocks, int(self.n_clusters), objective, join=join
             )
@@ -107,7 +118,7 @@ class KMeans(HasClient, ClusterKMeans):
                 marks.clear()
 
     def _is_partitioned(self, X: Any) -> bool:
-        return is_collection(X)
+        return is_collection(X) or is_path(X)
 
     def _remote_labels(self, X: Any, model: FittedModel) -> Any:
         if isinstance(X, da.Array):
@@ -115,7 +126,7 @@ class KMeans(HasClient, ClusterKMeans):
             return whole_rows(X).map_blocks(_labels, model, drop_axis=1, dtype=np.int32, meta=none)
         if is_frame(X):
             return X.map_partitions(_label_series, model, meta=(LABEL, np.int32))
-        return _each(_labels, X, model)
+        return self._each(_labels, X, model)
 
     def _remote_distances(self, X: Any, model: FittedModel) -> Any:
         if isinstance(X, da.Array):
@@ -129,11 +140,11 @@ class KMeans(HasClient, ClusterKMeans):
             names = self.get_feature_names_out().tolist()
             meta = _distance_frame(X._meta, model, names)
             return X.map_partitions(_distance_frame, model, names, meta=meta)
-        return _each(_distances, X, model)
+        return self._each(_distances, X, model)
 
     def _remote_cost(self, X: Any, sample_weight: Any, model: FittedModel) -> float:
         """Without a client by Dask's default scheduler."""
-        blocks = blocks_of(X, sample_weight)
+        blocks = self._blocks(X, sample_weight, model)
         weights = blocks.weights or [None] * len(blocks.rows)
         cost = delayed(_exact_cost, pure=False)
         pairs = zip(blocks.rows, weights, strict=True)
@@ -142,10 +153,15 @@ class KMeans(HasClient, ClusterKMeans):
             return to_float(sum(compute(*costs)))
         return to_float(sum(self.client.gather(self.client.compute(costs))))
 
+    def _each(self, function: Any, X: Any, model: FittedModel) -> list[Any]:
+        call, blocks = delayed(function, pure=False), self._blocks(X, None, model)
+        return [call(block, model, block_id=(i,)) for i, block in enumerate(blocks.rows)]
 
-def _each(function: Any, X: Any, model: FittedModel) -> list[Any]:
-    call = delayed(function, pure=False)
-    return [call(block, model, block_id=(i,)) for i, block in enumerate(blocks_of(X).rows)]
+    def _blocks(self, X: Any, weight: Any, model: FittedModel) -> DelayedBlocks:
+        """Of files the columns of the model."""
+        if is_path(X):
+            return DelayedBlocks([*files_on(self.client, X, weight, model.columns.names)], None)
+        return blocks_of(X, weight)
 
 
 # -- on a worker: Dask fills in `block_id`, the place of a block in its array ----------------------

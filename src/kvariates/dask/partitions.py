@@ -1,4 +1,4 @@
-"""Dask collections as delayed blocks, one for each partition; their rows, held by the workers.
+"""Dask collections and files as delayed blocks, one for each partition, which the workers hold.
 
 Every round of a fit waits for the slowest worker, and Dask places data without regard to that. So
 some partitions are moved before the fit.
@@ -17,16 +17,15 @@ import numpy as np
 from dask import array as da
 from dask.delayed import Delayed, delayed
 
-from kvariates.estimators.partitions import (
-    ClusterPlan,
-    Partition,
-)
+from kvariates.estimators.file_shares import FileShare, checked_files, find_files
+from kvariates.estimators.partitions import ClusterPlan, Partition
 from kvariates.objectives.objective import Objective
 
 WEIGHT = "sample_weight of kvariates"  # the name of a column
 ACCEPTED = (
-    "a Dask array, a Dask DataFrame or a list of delayed blocks. For rows in memory use "
-    "kvariates.KMeans, or cut them first: dask.array.from_array(X, chunks=(100_000, -1))."
+    "a Dask array, a Dask DataFrame, a list of delayed blocks or the path of Parquet files. For "
+    "rows in memory use kvariates.KMeans, or cut them first: "
+    "dask.array.from_array(X, chunks=(100_000, -1))."
 )
 
 
@@ -34,7 +33,7 @@ ACCEPTED = (
 class DelayedBlocks:
     """The rows of each partition, and their weights if there are any."""
 
-    rows: list[Delayed]
+    rows: list[Any]  # delayed, or a `FileShare`, whose rows have their weights
     weights: list[Any] | None
 
 
@@ -137,6 +136,23 @@ def _weight_blocks(X: Any, weight: Any) -> list[Any]:
         if not np.isnan(weight.shape[0]):
             weight = weight.rechunk((X.chunks[0],))
     return list(weight.to_delayed().ravel())
+
+
+# -- files that workers read -----------------------------------------------------------------------
+
+
+def files_on(
+    client: Any, source: Any, weights: Any, columns: tuple[str, ...] | None = None
+) -> list[FileShare]:
+    """The Parquet files of a path, as a worker sees them. client: None for Dask's default."""
+    task = delayed(find_files, pure=False)(source, weights, columns)
+    return checked_files(task.compute() if client is None else client.compute(task).result())
+
+
+def memory_of(client: Any) -> list[float]:
+    """The bytes of each worker; infinite without a limit."""
+    workers = client.scheduler_info()["workers"].values()
+    return [worker["memory_limit"] or np.inf for worker in workers]
 
 
 # -- partitions in the memory of workers -----------------------------------------------------------

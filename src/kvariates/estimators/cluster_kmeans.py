@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import CallbackSupportMixin, task_done
+from kvariates.estimators.file_shares import FileShare, fitted_to
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters, set_features
 from kvariates.estimators.partitions import ClusterPlan, FittedModel
@@ -154,6 +155,32 @@ default="k-means++"
         if self.verbose:
             print(f"{type(self).__module__.rpartition('.')[0]}.KMeans: {words}", file=sys.stderr)
 
+    def _to_read(self, files: Sequence[FileShare], memory: Sequence[float]) -> list[FileShare]:
+        """The files as workers read them that have so many bytes each."""
+        shares = fitted_to(files, memory)
+        if not shares[0].in_blocks:
+            self._say(f"reading {len(shares)} files")
+            return shares
+        size, room = sum(share.n_bytes for share in shares) / 1e9, sum(memory) / 1e9
+        self._say(
+            f"reading {len(shares)} files in blocks: their rows take {size:.3g} GB, the workers "
+            f"have {room:.3g} GB"
+        )
+        if passes := self._passes_of_seeding():
+            validation.warn(
+                f"The rows do not fit into the memory of the workers, so init={self.init!r} reads "
+                f'the files about {passes} times; init="k-means||" reads them about 15 times.',
+                UserWarning,
+            )
+        return shares
+
+    def _passes_of_seeding(self) -> int:
+        """Over rows in blocks, if it asks once for every centre; otherwise 0."""
+        if not isinstance(self.init, str) or "passes" not in PEER_SEEDINGS[self.init].needs:
+            return 0
+        each = 2 if self.init == "k-means++" else 1  # the gains of candidates, then the costs
+        return each * int(self.n_clusters) * (1 if self.n_init == "auto" else int(self.n_init))
+
     # -- scikit-learn's interface ------------------------------------------------------------------
 
     @validation.all_or_nothing
@@ -164,10 +191,12 @@ default="k-means++"
         Parameters
         ----------
         X : see the class
-            Of shape (n_samples, n_features). It must fit into the memory of the workers.
+            Of shape (n_samples, n_features). It must fit into the memory of the workers, unless it
+            is a path: then they read the files in blocks if it does not fit.
         y : ignored
         sample_weight : see the class, default=None
-            In the partitions of X. A row of weight w counts as w rows.
+            In the partitions of X, or the name of a column of files. A row of weight w counts as w
+            rows.
 
         Returns
         -------

@@ -1,12 +1,13 @@
 """Partitions of a table on a cluster: rows, checked and kept by a worker, whatever the engine is.
 
-A block is an array, a CSR matrix or a frame, as an engine hands it to a worker. `Partition` is its
-rows in the worker's memory; `FittedModel` is what a worker needs to label rows.
+A block is an array, a CSR matrix or a frame, as an engine hands it to a worker, or a `FileShare`.
+`Partition` is its rows in the worker's memory; `FilePartition` has none and reads its file in every
+pass. `FittedModel` is what a worker needs to label rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -15,11 +16,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from kvariates.data.block_data import BlockData, PartedData, read_weights
+from kvariates.data.blocks import CountedBlocks
 from kvariates.data.exact_sums import exact_total
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, SMALL, Floats, Labels, Rows, check_sparse
 from kvariates.estimators import validation
-from kvariates.estimators.fitted_centers import FittedColumns
+from kvariates.estimators.file_shares import FileShare
+from kvariates.estimators.fitted_centers import CoordinateBlocks, FittedColumns
 from kvariates.objectives.objective import Objective
 from kvariates.peers.questions import Peer
 
@@ -41,26 +45,35 @@ class Partition:
     def peer(self, seed: int) -> Peer:
         """The peer whose own draws have this seed. Pre: called by one thread at a time."""
         if seed not in self._peers:
-            self._peers[seed] = Peer(HostData(Rows.of(self.X), self.weight), seed)
+            self._peers[seed] = Peer(self._data(), seed)
         return self._peers[seed]
+
+    def _data(self) -> PartedData:
+        return HostData(Rows.of(self.X), self.weight)
 
     @classmethod
     def held(
         cls, block: Any, weight: Any, number: int, objective: Objective
     ) -> Partition | RefusedPartition:
         """Check a block and keep its rows, in the objective's coordinates."""
-        where = f"partition {number}"
+        share = block if isinstance(block, FileShare) else None
+        where = f"partition {number}" if share is None else share.description
         try:
+            if share is not None and share.in_blocks and share.n:
+                return FilePartition(share, objective)
+            if share is not None:
+                block, weight = share.in_memory()
             X = checked_block(block, where)
             if X.shape[0]:
                 Rows.of(X).check_squares()
-            return cls(
-                in_coordinates(X, objective, where),
-                checked_weight(weight, X, where), names_of(block),
-            )  # fmt: skip
-        except (ValueError, TypeError) as error:
+            names = names_of(block) if share is None else share.names
+            X, weight = in_coordinates(X, objective, where), checked_weight(weight, X, where)
+            return cls(X, weight, names)
+        except (ValueError, TypeError, OSError) as error:
             # As a value: an exception would also be written to the log of the worker.
-            return RefusedPartition(" ".join(str(error).split()))
+            words = " ".join(str(error).split())
+            named = share is None or words.startswith(where)
+            return RefusedPartition(words if named else f"{where}: {words}")
 
     @classmethod
     def joined(cls, parts: Sequence[Partition], *, canonical: bool = False) -> Partition:
@@ -68,6 +81,8 @@ class Partition:
 
         `canonical`: in the order in which few rows are drawn in memory.
         """
+        if isinstance(parts[0], FilePartition):  # which is moved, never joined
+            return parts[0]
         rows = [part.X for part in parts]
         X = rows[0]
         if len(parts) > 1:
@@ -81,10 +96,10 @@ class Partition:
         return cls(X, weight, parts[0].names)
 
     def info(self) -> PartitionInfo:
-        (n, d), X, weight = self.X.shape, self.X, self.weight
+        data, weight, is_sparse = self._data(), self.weight, sparse.issparse(self.X)
         positive = np.ones(1) if weight is None else weight[weight > 0]
         lightest, heaviest = positive.min(initial=np.inf), positive.max(initial=0.0)
-        return PartitionInfo(n, d, X.dtype, sparse.issparse(X), self.names, lightest, heaviest)
+        return PartitionInfo(data.n, data.d, data.dtype, is_sparse, self.names, lightest, heaviest)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_peers": {}}
@@ -94,6 +109,25 @@ class Partition:
         parts = (self.X.data, self.X.indices, self.X.indptr) if hasattr(self.X, "indptr") else ()
         arrays = [*(parts or (self.X,)), *(() if self.weight is None else (self.weight,))]
         return OBJECT_BYTES + sum(int(array.nbytes) for array in arrays)
+
+
+class FilePartition(Partition):
+    """A file whose rows are read anew in every pass. Their weights are in memory, but not `X`."""
+
+    def __init__(self, share: FileShare, objective: Objective) -> None:
+        """Read the file once, to check it. ValueError in one line."""
+        columns = FittedColumns(len(share.names), share.names)
+        blocks = CoordinateBlocks(share.opened(), objective, columns)
+        counted = CountedBlocks(blocks, lambda _: None)
+        super().__init__(None, read_weights(counted), share.names)
+        self.data = BlockData(blocks, counted.totals, self.weight)
+
+    def _data(self) -> PartedData:
+        return self.data
+
+    def __sizeof__(self) -> int:
+        weights = 0 if self.weight is None else self.weight.nbytes
+        return OBJECT_BYTES + self.data.totals.sums.limbs.nbytes + weights
 
 
 @dataclass(frozen=True)
@@ -309,17 +343,29 @@ class FittedModel:
         return cls(centers, FittedColumns.of(model), model._objective)
 
     def labels(self, block: Any, where: str) -> Labels:
-        return self.objective.nearest(self._rows(block, where), self.centers)
+        nearest, parts = self.objective.nearest, self._parts(block, None, where)
+        return np.concatenate([nearest(rows, self.centers) for rows, _ in parts])
 
     def distances(self, block: Any, where: str) -> Floats:
-        return self.objective.distances(self._rows(block, where), self.centers)
+        distances, parts = self.objective.distances, self._parts(block, None, where)
+        return np.concatenate([distances(rows, self.centers) for rows, _ in parts])
 
     def exact_cost(self, block: Any, weight: Any, where: str) -> int:
         """The weighted cost of the rows of a block, as costs of blocks can be added."""
-        rows = self._rows(block, where)
-        weight = checked_weight(weight, rows.X, where)
-        labels = self.objective.nearest(rows, self.centers)
-        return exact_total(self.objective.costs(rows, self.centers, labels), weight)
+        cost = 0
+        for rows, part_weight in self._parts(block, weight, where):
+            labels = self.objective.nearest(rows, self.centers)
+            cost += exact_total(self.objective.costs(rows, self.centers, labels), part_weight)
+        return cost
+
+    def _parts(self, block: Any, weight: Any, where: str) -> Iterator[tuple[Rows, F64 | None]]:
+        """The rows and weights of a block: at once, or those of a file a part at a time."""
+        if isinstance(block, FileShare):
+            for part in CoordinateBlocks(block, self.objective, self.columns):
+                yield part.rows, part.weight
+        else:
+            rows = self._rows(block, where)
+            yield rows, checked_weight(weight, rows.X, where)
 
     def _rows(self, block: Any, where: str) -> Rows:
         """The rows of a block, checked against the model. ValueError in one line."""

@@ -151,11 +151,11 @@ class ParquetReader(FileReader):
     def parts(self) -> list[Part]:
         return [Part(self.description, self._fields)]
 
-    def _opened(self) -> parquet.ParquetFile:
+    def _opened(self, column_bytes: int = COLUMN_BYTES) -> parquet.ParquetFile:
         from pyarrow import parquet
 
         return parquet.ParquetFile(
-            self.file.arrow(), pre_buffer=False, buffer_size=COLUMN_BYTES,
+            self.file.arrow(), pre_buffer=False, buffer_size=column_bytes,
             page_checksum_verification=True,
         )  # fmt: skip
 
@@ -166,7 +166,7 @@ class ParquetReader(FileReader):
             group = int(np.searchsorted(ends, first, side="right")) + 1
             return f"{self.description}{f': row group {group}' if group <= len(ends) else ''}"
 
-        with one_line_errors(place), self._opened() as file:
+        with one_line_errors(place), self._opened(min(COLUMN_BYTES, 8 * rows)) as file:
             meta = file.metadata
             groups = (meta.row_group(g).num_rows for g in range(meta.num_row_groups))
             ends = np.cumsum(np.fromiter(groups, np.int64))
@@ -174,6 +174,7 @@ class ParquetReader(FileReader):
                 done = self.n_bytes * (first + batch.num_rows) // meta.num_rows
                 yield Piece(batch, Place(self.description, first, ends), done)
                 first += batch.num_rows
+        _release_memory()
 
 
 @dataclass(eq=False)
@@ -193,6 +194,13 @@ class IpcReader(FileReader):
             if hasattr(batches, "get_batch"):  # the file format
                 batches = map(batches.get_batch, range(batches.num_record_batches))
             yield from arrow_pieces(batches, self.description, file.tell)
+
+
+def _release_memory() -> None:
+    """Give memory back that pyarrow keeps: hundreds of megabytes after a file of many columns."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
 
 
 def _ipc_stream(file: pa.NativeFile, index: list[int] | None) -> Any:
