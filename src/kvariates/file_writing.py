@@ -1,4 +1,7 @@
-"""Files that appear when they are complete: one that outlives a loss of power, or all of a command.
+"""Files that appear when they are complete.
+
+A single file (`write_aside`) is on the disk before it appears, so it outlives a loss of power. The
+files of a command (`moved_into_place`) appear together.
 
 Files of a command are written to a temporary folder in the output folder (beside it, if it is new)
 and moved at the end. If a move fails, the moves before it are undone. A killed process leaves its

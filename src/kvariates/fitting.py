@@ -3,7 +3,7 @@
     for each of n_init runs:  seed k centres, run the refinement
     keep the run of lowest cost
 
-Where the rows are, is `Data`; what is minimised, is an `Objective`. Rows that cannot be asked once
+`Data` says where the rows are, and an `Objective` what is minimised. Rows that cannot be asked once
 for every centre (blocks of a file) have a summary: the fit of the summary gives the first centres.
 
 A fit of blocks makes these passes:

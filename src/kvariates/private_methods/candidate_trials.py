@@ -254,7 +254,7 @@ class CandidateChoices(PrivateMethod[T], Generic[T]):
     failure : the probability of failure that these values are for.
     """
 
-    runs: ClassVar[type[Trials[Any]]]
+    trials_class: ClassVar[type[Trials[Any]]]
     least: ClassVar[dict[str, int]] = {
         "dimension": 1, "repeats": 1, "levels": 1, "max_candidates": 1, "swaps": 0, "trials": 1,
     }  # fmt: skip
@@ -307,7 +307,7 @@ class CandidateChoices(PrivateMethod[T], Generic[T]):
         error = 3 * sum(charge.deviation for charge in task.charges)
         notes = plan.notes(task.adjacency, count.n - error, part, task.kind.data)
         remaining = RemainingCost(cost, weight)
-        run = self.runs(task, filled, plan, remaining)
+        run = self.trials_class(task, filled, plan, remaining)
         found = [run.trial() for _ in range(trials)]
         best = run.best(found, remaining.take(choice)) if trials > 1 else 0
         return run.result(found[best], notes)

@@ -179,7 +179,7 @@ class Candidates(CandidateChoices[PrivateTask]):
     step_share : of the budget, for the steps.
     """
 
-    runs = KMeansTrials
+    trials_class = KMeansTrials
     least = CandidateChoices.least | {"max_nonzeros": 1, "picks": 1, "steps": 0}
 
     recovery: Literal["auto", "dense", "threshold", "picks"] = "auto"

@@ -191,7 +191,7 @@ class DemandCandidates(CandidateChoices[DemandTask]):
     n_candidates : points of a cell that may become its medoid, those nearest to its centre.
     """
 
-    runs = MedoidTrials
+    trials_class = MedoidTrials
     least = CandidateChoices.least | {"recoveries": 1, "n_candidates": 1}
 
     partition_share: float = 0.5

@@ -88,8 +88,8 @@ def draw_swaps(
 
     Pre: there are more candidates than medoids, and a cost for each swap and for the choice.
     """
-    every = AllCandidates(np.arange(n_candidates), n_candidates)
-    every.patience = math.inf  # the search ends only by its number of swaps
+    # The search ends only by its number of swaps.
+    every = AllCandidates(np.arange(n_candidates), n_candidates, math.inf)
     how = SwapSearch(every, choose, max_swaps=swaps)
     problem.map(lambda p: swap_medoids(MedoidState.of(p, start.copy()), how))
     sets = _sets(start, choose.chosen, n_candidates)

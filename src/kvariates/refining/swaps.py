@@ -133,12 +133,16 @@ class Improving:
 
 
 class AllCandidates:
-    """All candidates in turn, in the given order, `block` at a time."""
+    """All candidates in turn, in the given order, `block` at a time.
+
+    The search ends after `patience` candidates without a swap; by default, after all of them.
+    """
 
     exhaustive = True
 
-    def __init__(self, order: Ints, block: int) -> None:
-        self.order, self.block, self.patience, self._next = order, block, float(len(order)), 0
+    def __init__(self, order: Ints, block: int, patience: float | None = None) -> None:
+        self.order, self.block, self._next = order, block, 0
+        self.patience = float(len(order)) if patience is None else patience
 
     def next(self, state: MedoidState) -> Ints:
         part = self.order[self._next : self._next + self.block]
