@@ -43,9 +43,7 @@ class StreamingSummary(HasClient, SavedModel, BaseEstimator):
 
         <list of SYNOPSES>
     metric : {<names of OBJECTIVES>}, default="euclidean"
-        The distance between a row and a centre, as of the fit that the points are for.
-
-        <list of OBJECTIVES>
+        That of the fit that the points are for.
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from.
     client : distributed.Client or None, default=None
