@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from api import PEER_SEEDINGS, FilePartition, Partition, find_files, fitted_to, objective_for
+from clusters.engines import Ray
 from clusters.test_dask_faults import plant
 from sklearn.exceptions import NotFittedError
 
@@ -127,6 +128,14 @@ def test_files_folders_patterns_and_lists(client, tmp_path, in_blocks):
     assert_same(one, kvariates.KMeans(5, init=X[:5], max_iter=3).fit(X[:30_000]), X[:30_000])
 
 
+def test_many_small_files_are_not_joined(client, tmp_path, in_blocks):
+    X, _ = many_rows()
+    model = Held(5, init=X[:5], client=client).fit(write(tmp_path, X, sizes=(1_000,) * 70))
+    assert len(model.held_) == 70
+    expected = kvariates.KMeans(5, init=X[:5]).fit(X)
+    np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+
+
 @pytest.mark.few_rows
 def test_few_rows_are_held_and_drawn_as_in_memory(client, tmp_path, rows, in_blocks):
     model = Held(3, random_state=0, client=client).fit(write(tmp_path, rows, sizes=(2000, 1000)))
@@ -204,6 +213,31 @@ def test_a_worker_is_killed(killable, tmp_path, in_blocks):
     model = KMeans(5, init="d2", random_state=0, client=killable).fit(folder)
     assert worker not in killable.nthreads()
     assert_same(model, expected, X)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.*")
+@pytest.mark.filterwarnings("ignore::FutureWarning:ray.*")
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+@pytest.mark.parametrize("share", [0.4, 0.0])
+def test_ray(ray_cluster, tmp_path, monkeypatch, share):
+    """Also if an actor is killed."""
+    from kvariates.ray import KMeans
+
+    monkeypatch.setattr(SHARE, share)
+    X, weight = many_rows(np.float32)
+    source = str(write(tmp_path, X, weight) / "*.parquet")
+    options = {"init": "k-means||", "random_state": 3, "max_iter": 4}
+    expected = kvariates.KMeans(5, **options).fit(X, sample_weight=weight)
+    model = KMeans(5, n_workers=2, **options)
+    with Ray(None).killing(model, "assign", 2):
+        model.fit(source, sample_weight="w")
+    np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+    assert (model.inertia_, model.n_iter_) == (expected.inertia_, expected.n_iter_)
+    np.testing.assert_array_equal(Ray(None).gathered(model.labels_), expected.labels_)
+    assert model.score(source, sample_weight="w") == -model.inertia_
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        model.fit(str(tmp_path / "*.csv"))
 
 
 # -- errors: one line that names the file ----------------------------------------------------------

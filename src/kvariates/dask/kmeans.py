@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,13 +92,9 @@ class KMeans(HasClient, ClusterKMeans):
     def _held(
         self, X: Any, sample_weight: Any, objective: Objective, *, join: bool
     ) -> Iterator[HeldRows]:
-        blocks = None if is_path(X) else blocks_of(X, sample_weight)
         with client_for(self.client) as client:
-            if blocks is None:
-                files = files_on(client, X, sample_weight)
-                blocks = DelayedBlocks([*self._to_read(files, memory_of(client))], None)
-            else:
-                self._say(f"reading {len(blocks.rows)} partitions")
+            blocks = _blocks(X, sample_weight, client)
+            blocks = replace(blocks, rows=self._to_read(blocks.rows, memory_of(client)))
             marks: list[Any] = []
 
             def show(step: Step) -> None:
@@ -144,7 +140,7 @@ class KMeans(HasClient, ClusterKMeans):
 
     def _remote_cost(self, X: Any, sample_weight: Any, model: FittedModel) -> float:
         """Without a client by Dask's default scheduler."""
-        blocks = self._blocks(X, sample_weight, model)
+        blocks = _blocks(X, sample_weight, self.client, model.columns.names)
         weights = blocks.weights or [None] * len(blocks.rows)
         cost = delayed(_exact_cost, pure=False)
         pairs = zip(blocks.rows, weights, strict=True)
@@ -154,14 +150,18 @@ class KMeans(HasClient, ClusterKMeans):
         return to_float(sum(self.client.gather(self.client.compute(costs))))
 
     def _each(self, function: Any, X: Any, model: FittedModel) -> list[Any]:
-        call, blocks = delayed(function, pure=False), self._blocks(X, None, model)
+        call = delayed(function, pure=False)
+        blocks = _blocks(X, None, self.client, model.columns.names)
         return [call(block, model, block_id=(i,)) for i, block in enumerate(blocks.rows)]
 
-    def _blocks(self, X: Any, weight: Any, model: FittedModel) -> DelayedBlocks:
-        """Of files the columns of the model."""
-        if is_path(X):
-            return DelayedBlocks([*files_on(self.client, X, weight, model.columns.names)], None)
-        return blocks_of(X, weight)
+
+def _blocks(
+    X: Any, weight: Any, client: Any, columns: tuple[str, ...] | None = None
+) -> DelayedBlocks:
+    """One for each partition; of files these columns."""
+    if is_path(X):
+        return DelayedBlocks(files_on(client, X, weight, columns), None)
+    return blocks_of(X, weight)
 
 
 # -- on a worker: Dask fills in `block_id`, the place of a block in its array ----------------------

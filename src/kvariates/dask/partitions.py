@@ -18,7 +18,7 @@ from dask import array as da
 from dask.delayed import Delayed, delayed
 
 from kvariates.estimators.file_shares import FileShare, checked_files, find_files
-from kvariates.estimators.partitions import ClusterPlan, Partition
+from kvariates.estimators.partitions import ClusterPlan, Partition, check_partitions
 from kvariates.objectives.objective import Objective
 
 WEIGHT = "sample_weight of kvariates"  # the name of a column
@@ -60,20 +60,13 @@ def blocks_of(X: Any, sample_weight: Any = None) -> DelayedBlocks:
     if sample_weight is None:
         return DelayedBlocks(rows, None)
     weights = _weight_blocks(X, sample_weight)
-    _check_partitions(len(rows), len(weights))
+    check_partitions(len(rows), len(weights))
     return DelayedBlocks(rows, weights)
-
-
-def _check_partitions(rows: int, weights: int) -> None:
-    if weights != rows:
-        raise ValueError(
-            f"sample_weight has {weights} partitions, but X has {rows}; partition both alike."
-        )
 
 
 def _joined_frames(X: Any, weight: Any) -> DelayedBlocks:
     """Rows and weights of one graph: Dask may cut columns of the same file differently."""
-    _check_partitions(X.npartitions, weight.npartitions)
+    check_partitions(X.npartitions, weight.npartitions)
     meta = X._meta.assign(**{WEIGHT: 1.0})
     joined = X.map_partitions(
         _with_weight, weight, meta=meta, align_dataframes=False, enforce_metadata=False
@@ -142,7 +135,7 @@ def _weight_blocks(X: Any, weight: Any) -> list[Any]:
 
 
 def files_on(
-    client: Any, source: Any, weights: Any, columns: tuple[str, ...] | None = None
+    client: Any, source: Any, weights: Any, columns: tuple[str, ...] | None
 ) -> list[FileShare]:
     """The Parquet files of a path, as a worker sees them. client: None for Dask's default."""
     task = delayed(find_files, pure=False)(source, weights, columns)

@@ -155,11 +155,11 @@ default="k-means++"
         if self.verbose:
             print(f"{type(self).__module__.rpartition('.')[0]}.KMeans: {words}", file=sys.stderr)
 
-    def _to_read(self, files: Sequence[FileShare], memory: Sequence[float]) -> list[FileShare]:
-        """The files as workers read them that have so many bytes each."""
-        shares = fitted_to(files, memory)
-        if not shares[0].in_blocks:
-            self._say(f"reading {len(shares)} files")
+    def _to_read(self, partitions: Sequence[Any], memory: Sequence[float]) -> list[Any]:
+        """As workers read them that have so many bytes each: files perhaps in blocks."""
+        shares = fitted_to(partitions, memory)
+        if not (isinstance(shares[0], FileShare) and shares[0].in_blocks):
+            self._say(f"reading {len(shares)} partitions")
             return shares
         size, room = sum(share.n_bytes for share in shares) / 1e9, sum(memory) / 1e9
         self._say(

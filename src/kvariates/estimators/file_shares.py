@@ -121,12 +121,15 @@ def checked_files(found: list[FileShare] | Exception) -> list[FileShare]:
     return found
 
 
-def fitted_to(files: Sequence[FileShare], memory: Sequence[float]) -> list[FileShare]:
-    """The files as workers read them that have so many bytes each.
+def fitted_to(partitions: Sequence[Any], memory: Sequence[float]) -> list[Any]:
+    """The partitions for workers that have so many bytes each: files perhaps in blocks.
 
     Few rows are always kept: they are drawn in an order of their own.
     """
+    files = [part for part in partitions if isinstance(part, FileShare)]
     sizes = [file.n_bytes for file in files]
-    fit = sum(sizes) <= ROWS_SHARE * sum(memory) and max(sizes) <= ROWS_SHARE * min(memory)
     few = sum(file.n * len(file.names) for file in files) <= SMALL
-    return [replace(file, in_blocks=not (fit or few)) for file in files]
+    room = ROWS_SHARE * sum(memory), ROWS_SHARE * min(memory)
+    if few or (sum(sizes) <= room[0] and max(sizes) <= room[1]):
+        return list(partitions)
+    return [replace(file, in_blocks=True) for file in files]

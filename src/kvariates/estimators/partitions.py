@@ -8,7 +8,7 @@ pass. `FittedModel` is what a worker needs to label rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -81,8 +81,9 @@ class Partition:
 
         `canonical`: in the order in which few rows are drawn in memory.
         """
-        if isinstance(parts[0], FilePartition):  # which is moved, never joined
-            return parts[0]
+        if isinstance(parts[0], FilePartition):  # it is moved, never joined: see `ClusterPlan`
+            (moved,) = parts
+            return moved
         rows = [part.X for part in parts]
         X = rows[0]
         if len(parts) > 1:
@@ -129,6 +130,9 @@ class FilePartition(Partition):
         weights = 0 if self.weight is None else self.weight.nbytes
         return OBJECT_BYTES + self.data.totals.sums.limbs.nbytes + weights
 
+    def info(self) -> PartitionInfo:
+        return replace(super().info(), in_blocks=True)
+
 
 @dataclass(frozen=True)
 class RefusedPartition:
@@ -151,6 +155,7 @@ class PartitionInfo:
     names: tuple[str, ...] | None
     lightest: float
     heaviest: float
+    in_blocks: bool = False  # read anew in every pass, so that it is not joined with others
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +189,7 @@ class ClusterPlan:
         known = _checked(infos, k)
         first = next(iter(known.values()))
         n = sum(info.n for info in known.values())
+        join = join and not first.in_blocks
         few = join and n * first.d <= SMALL
         separate = None if few else owners
         kinds = {i: (p.dtype, p.is_sparse, separate and separate[i]) for i, p in known.items()}
@@ -246,6 +252,14 @@ def _check_columns(infos: dict[int, PartitionInfo]) -> None:
 
 def _listed(names: tuple[str, ...] | None) -> str:
     return str(names if names is None else list(names))
+
+
+def check_partitions(rows: int, weights: int) -> None:
+    """ValueError unless there are as many partitions of weights as of rows."""
+    if weights != rows:
+        raise ValueError(
+            f"sample_weight has {weights} partitions, but X has {rows}; partition both alike."
+        )
 
 
 def in_coordinates(X: Any, objective: Objective, where: str) -> Any:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,7 +20,8 @@ from scipy import sparse
 
 from kvariates.data.exact_sums import to_float
 from kvariates.estimators.cluster_kmeans import ClusterKMeans, HeldRows, engine
-from kvariates.estimators.partitions import ClusterPlan, FittedModel, Partition
+from kvariates.estimators.file_shares import FileShare, checked_files, find_files, is_path
+from kvariates.estimators.partitions import ClusterPlan, FittedModel, Partition, check_partitions
 from kvariates.estimators.validation import COUNT
 from kvariates.objectives.objective import Objective
 from kvariates.peers.questions import Envelope
@@ -29,7 +29,6 @@ from kvariates.peers.transport import Reply, reply_of
 
 _Asked = tuple[tuple[int, ...], int, Envelope]  # partitions, the seed of their peer, a question
 STARTS = 10  # of an actor, for one question
-TABLE = (str, Path, ray.data.Dataset)
 LABEL = "label"  # the name of a column
 ACCEPTED = (
     "a ray.data.Dataset, the path of Parquet files or a list of object refs. For rows in memory "
@@ -45,10 +44,10 @@ class KMeans(ClusterKMeans):
     Actors keep the rows in their memory and answer questions about them. What the driver gets, and
     what the result depends on, is as for `kvariates.dask.KMeans`.
 
-    X is a ``ray.data.Dataset``, the path of Parquet files, or a list of object refs of blocks:
-    matrices, CSR matrices or frames. `sample_weight` is the name of a column of a Dataset or of
-    Parquet, or a list of object refs. `predict` and `transform` give a lazy Dataset for a Dataset
-    or a path, without columns that the model does not know, and object refs for object refs.
+    X is a ``ray.data.Dataset``, the path of Parquet as for `kvariates.dask.KMeans`, or a list of
+    object refs of matrices, CSR matrices or frames. `sample_weight` is the name of a column, or a
+    list of object refs. `predict` and `transform` give a lazy Dataset for a Dataset or a path,
+    without columns that the model does not know, and object refs for object refs.
 
     Parameters
     ----------
@@ -73,9 +72,11 @@ class KMeans(ClusterKMeans):
     def _held(
         self, X: Any, sample_weight: Any, objective: Objective, *, join: bool
     ) -> Iterator[HeldRows]:
-        blocks = _blocks_of(X, sample_weight)
-        self._say(f"reading {len(blocks)} blocks")
-        count = self.n_workers or int(ray.cluster_resources().get("CPU", 1))
+        blocks, resources = _blocks_of(X, sample_weight), ray.cluster_resources()
+        count = self.n_workers or int(resources.get("CPU", 1))
+        memory = [resources.get("memory", np.inf) / count] * count
+        rows = self._to_read([block.rows for block in blocks], memory)
+        blocks = [block._replace(rows=each) for block, each in zip(blocks, rows, strict=True)]
         actors = _Actors(blocks, min(count, len(blocks)), objective)
         try:
             k, infos, owners = int(self.n_clusters), chain(*ray.get(actors.infos)), actors.owners
@@ -90,7 +91,7 @@ class KMeans(ClusterKMeans):
             blocks.clear()
 
     def _is_partitioned(self, X: Any) -> bool:
-        return isinstance(X, TABLE) or _are_refs(X)
+        return isinstance(X, ray.data.Dataset) or is_path(X) or _are_refs(X)
 
     def _remote_labels(self, X: Any, model: FittedModel) -> Any:
         return _mapped(X, model, model.labels, [LABEL])
@@ -104,7 +105,8 @@ class KMeans(ClusterKMeans):
             rows, weight = block.fetch()
             return model.exact_cost(_table(rows, model), weight, f"partition {block.number}")
 
-        return to_float(sum(ray.get([cost.remote(b) for b in _blocks_of(X, sample_weight)])))
+        blocks = _blocks_of(X, sample_weight, model.columns.names)
+        return to_float(sum(ray.get(list(map(cost.remote, blocks)))))
 
 
 def _mapped(X: Any, model: FittedModel, function: Any, names: list[str]) -> Any:
@@ -114,32 +116,31 @@ def _mapped(X: Any, model: FittedModel, function: Any, names: list[str]) -> Any:
         found = function(_table(block, model), "X")
         return dict(zip(names, np.atleast_2d(found.T), strict=True))
 
-    if isinstance(X, TABLE):
-        return _dataset(X).map_batches(columns, batch_format=None, batch_size=None)
+    if is_path(X):
+        files = [block.rows.file for block in _blocks_of(X, None, model.columns.names)]
+        X = ray.data.read_parquet([str(file.path) for file in files], filesystem=files[0].files)
+    if isinstance(X, ray.data.Dataset):
+        return X.map_batches(columns, batch_format=None, batch_size=None)
     task = ray.remote(lambda block, where: function(_table(block, model), where))
     return [task.remote(ref, f"partition {i}") for i, ref in enumerate(X)]
 
 
 class _Block(NamedTuple):
-    """Object refs of rows and of their weights. A str: the column of weights; None: all are one."""
+    """Object refs of rows and of their weights (a str: their column; None: ones), or a file."""
 
     number: int
     rows: Any
     weight: Any
 
     def fetch(self) -> tuple[Any, Any]:
-        rows, weight = _table(ray.get(self.rows)), self.weight
-        if isinstance(weight, str):
-            return rows.drop(columns=weight), rows[weight].to_numpy()
-        return rows, weight and ray.get(weight)
+        rows: Any = self.rows if isinstance(self.rows, FileShare) else _table(ray.get(self.rows))
+        if isinstance(self.weight, str):
+            return rows.drop(columns=self.weight), rows[self.weight].to_numpy()
+        return rows, self.weight and ray.get(self.weight)
 
 
 def _are_refs(X: Any) -> bool:
     return isinstance(X, list | tuple) and all(isinstance(b, ray.ObjectRef) for b in X)
-
-
-def _dataset(X: Any) -> ray.data.Dataset:
-    return X if isinstance(X, ray.data.Dataset) else ray.data.read_parquet(str(X))
 
 
 def _refs_of(table: ray.data.Dataset) -> list[Any]:
@@ -153,26 +154,27 @@ def _refs_of(table: ray.data.Dataset) -> list[Any]:
         options.preserve_order = before
 
 
-def _blocks_of(X: Any, weight: Any) -> list[_Block]:
-    """ValueError or TypeError in one line."""
-    if not isinstance(X, TABLE) and not _are_refs(X):
+def _blocks_of(X: Any, weight: Any, columns: tuple[str, ...] | None = None) -> list[_Block]:
+    """ValueError or TypeError in one line. `columns`: to read of files; None: the numeric ones."""
+    if is_path(X):
+        files = checked_files(ray.get(ray.remote(find_files).remote(X, weight, columns)))
+        return [_Block(i, file, None) for i, file in enumerate(files)]
+    is_table = isinstance(X, ray.data.Dataset)
+    if not is_table and not _are_refs(X):
         raise TypeError(f"X is a {type(X).__name__}; give {ACCEPTED}")
-    rows = list(X) if _are_refs(X) else _refs_of(_dataset(X))
+    rows, known = (_refs_of(X), X.columns()) if is_table else (list(X), [])
     if not rows:
         raise ValueError("X is an empty list; it should hold object refs of blocks.")
-    columns = _dataset(X).columns() if isinstance(X, TABLE) else []
-    if not (weight is None or _are_refs(weight) or (isinstance(weight, str) and weight in columns)):
+    if not (weight is None or _are_refs(weight) or (isinstance(weight, str) and weight in known)):
         raise ValueError("sample_weight should be the name of a column of X, or object refs.")
     weights = list(weight) if _are_refs(weight) else [weight] * len(rows)
-    if len(weights) != len(rows):
-        words = f"sample_weight has {len(weights)} partitions, but X has {len(rows)}"
-        raise ValueError(f"{words}; partition both alike.")
+    check_partitions(len(rows), len(weights))
     return [_Block(i, *pair) for i, pair in enumerate(zip(rows, weights, strict=True))]
 
 
 def _table(block: Any, model: FittedModel | None = None) -> Any:
     """A matrix or a frame; the columns of the model, of a frame that has others, too."""
-    if isinstance(block, np.ndarray) or sparse.issparse(block):
+    if isinstance(block, np.ndarray | FileShare) or sparse.issparse(block):
         return block
     access = BlockAccessor.for_block(block)
     first, *others = access.column_names() or [None]
