@@ -222,9 +222,13 @@ def test_a_worker_is_killed(killable, tmp_path, in_blocks):
 @pytest.mark.parametrize("share", [0.4, 0.0])
 def test_ray(ray_cluster, tmp_path, monkeypatch, share):
     """Also if an actor is killed."""
+    from ray.data import DataContext
+
     from kvariates.ray import KMeans
 
     monkeypatch.setattr(SHARE, share)
+    options = DataContext.get_current().execution_options
+    monkeypatch.setattr(options, "preserve_order", True)  # of the Dataset of labels
     X, weight = many_rows(np.float32)
     source = str(write(tmp_path, X, weight) / "*.parquet")
     options = {"init": "k-means||", "random_state": 3, "max_iter": 4}
