@@ -156,6 +156,7 @@ def test_files_are_read_in_blocks_if_their_rows_take_too_much_memory(tmp_path):
     assert not chosen(2, 2)
     assert chosen(9, 0.5)  # the largest file does not fit into every worker
     assert not chosen(np.inf, np.inf)
+    assert fitted_to(["a collection"], []) == ["a collection"]  # no worker is there yet
 
 
 def test_a_file_partition_travels_without_rows(tmp_path):

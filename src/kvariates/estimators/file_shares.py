@@ -129,7 +129,6 @@ def fitted_to(partitions: Sequence[Any], memory: Sequence[float]) -> list[Any]:
     files = [part for part in partitions if isinstance(part, FileShare)]
     sizes = [file.n_bytes for file in files]
     few = sum(file.n * len(file.names) for file in files) <= SMALL
-    room = ROWS_SHARE * sum(memory), ROWS_SHARE * min(memory)
-    if few or (sum(sizes) <= room[0] and max(sizes) <= room[1]):
+    if few or (sum(sizes) <= ROWS_SHARE * sum(memory) and max(sizes) <= ROWS_SHARE * min(memory)):
         return list(partitions)
     return [replace(file, in_blocks=True) for file in files]
