@@ -204,12 +204,7 @@ def lower_costs_of_passed(
     passed: PassedPairs,
 ) -> None: ...
 def sum_costs(
-    rows: RowsView,
-    cost: F64,
-    nearest: Labels,
-    weight: F64 | None,
-    sums: U64 | None,
-    exponent: int,
+    rows: RowsView, cost: F64, nearest: Labels, weight: F64 | None, sums: U64 | None, exponent: int
 ) -> None: ...
 def total_words(sums: U64) -> tuple[int, int]: ...
 

@@ -22,12 +22,7 @@ from kvariates.dask.partitions import (
     memory_of,
     whole_rows,
 )
-from kvariates.dask.transport import (
-    DaskTransport,
-    HasClient,
-    client_for,
-    limited_threads,
-)
+from kvariates.dask.transport import DaskTransport, HasClient, client_for, limited_threads
 from kvariates.data.exact_sums import to_float
 from kvariates.data.rows import Floats, Labels
 from kvariates.estimators.cluster_kmeans import ClusterKMeans, HeldRows, engine

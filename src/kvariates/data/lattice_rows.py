@@ -24,13 +24,7 @@ import scipy
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.data.metric_spaces import (
-    KEPT_BYTES,
-    DistanceMatrix,
-    DistanceRows,
-    Ints,
-    MetricSpace,
-)
+from kvariates.data.metric_spaces import KEPT_BYTES, DistanceMatrix, DistanceRows, Ints, MetricSpace
 from kvariates.data.rows import F64, Floats, Labels
 from kvariates.numerics.draws import I64
 

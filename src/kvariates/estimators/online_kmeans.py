@@ -99,8 +99,7 @@ class OnlineKMeans(LearnsFromBatches):
     random_state: RandomState = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = validation.constraints(
-        "n_clusters metric missing verbose random_state",
-        update=["boolean"],
+        "n_clusters metric missing verbose random_state", update=["boolean"]
     )
 
     @validation.checked_fit

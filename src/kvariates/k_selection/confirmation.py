@@ -31,13 +31,7 @@ from numpy.typing import NDArray
 
 from kvariates.data.rows import F64, Labels, Rows, count_distinct
 from kvariates.numerics.draws import I64
-from kvariates.numerics.valleys import (
-    BINS,
-    RoundedColumns,
-    Valley,
-    ValleyCounts,
-    pooled_p_value,
-)
+from kvariates.numerics.valleys import BINS, RoundedColumns, Valley, ValleyCounts, pooled_p_value
 from kvariates.seeding.sampler import SeedingProblem
 
 from .search import TESTED, DivisionTest, Search, SelectionOptions, two_centers

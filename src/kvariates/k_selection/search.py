@@ -24,12 +24,7 @@ from kvariates.data.assigners import InMemoryAssigner
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Labels, Rows
 from kvariates.numerics.draws import I64
-from kvariates.numerics.valleys import (
-    RoundedColumns,
-    Valley,
-    ValleyCounts,
-    pooled_p_value,
-)
+from kvariates.numerics.valleys import RoundedColumns, Valley, ValleyCounts, pooled_p_value
 from kvariates.progress import Progress, Report
 from kvariates.refining.lloyd import LloydResult, MeanUpdate, StopRule, lloyd
 from kvariates.seeding.global_kmeans import Candidates, global_kmeans, sample_size

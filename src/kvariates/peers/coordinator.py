@@ -20,14 +20,7 @@ from kvariates.peers.questions import (
     logged,
     scale_of_numbers,
 )
-from kvariates.peers.transport import (
-    Dropped,
-    Failure,
-    Reply,
-    Transcript,
-    Transport,
-    revealed_by,
-)
+from kvariates.peers.transport import Dropped, Failure, Reply, Transcript, Transport, revealed_by
 
 T = TypeVar("T")
 

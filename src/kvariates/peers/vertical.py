@@ -101,10 +101,7 @@ class VerticalSession:
     summary: ClassVar[None] = None
 
     def __init__(
-        self,
-        transport: Transport,
-        block_bytes: int = 2**22,
-        names: Sequence[str] | None = None,
+        self, transport: Transport, block_bytes: int = 2**22, names: Sequence[str] | None = None
     ) -> None:
         self._transport, self._block_bytes = transport, block_bytes
         self.names = tuple(transport.peers() if names is None else names)

@@ -22,11 +22,7 @@ from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import charge_of
 from kvariates.privacy.query import Histogram, count_query, histogram_query
 from kvariates.private_methods.domain import Domain, solve
-from kvariates.private_methods.noisy_centers import (
-    CenterErrors,
-    PassedCells,
-    passed_by_noise,
-)
+from kvariates.private_methods.noisy_centers import CenterErrors, PassedCells, passed_by_noise
 from kvariates.private_methods.task import PrivateMethod, PrivateResult, PrivateTask, Traits
 
 ROWS_A_CELL = 10.0  # Su et al.'s constant

@@ -53,16 +53,8 @@ class SpreadEstimate:
 class StreamState:
     """A summary that can be saved and merged.
 
-    Parameters
-    ----------
-    size, k : int
-        The largest number of synopses, at least four, and the number of clusters.
-    synopsis : str
-        A name in `SYNOPSES`.
-    half_life : float or None
-        In rows, at least one. None: nothing is forgotten.
-    rng : Generator
-        Seeds the draws of this stream.
+    `size`: the largest number of synopses, at least four. `half_life`: in rows, at least one; None:
+    nothing is forgotten. `rng` seeds the draws of this stream.
     """
 
     def __init__(
@@ -223,21 +215,12 @@ class StreamState:
 
 @dataclass(frozen=True, eq=False)
 class OnlineState:
-    """The centres so far, and what was assigned to them.
-
-    Attributes
-    ----------
-    centers : ndarray of shape (t, d), float64
-    sums, weights : integer objects of shape (t, d) and (t, 1)
-        Of the rows that were assigned to each centre, in units of 2**-1074.
-    moved : bool
-        Whether a centre has moved since it was drawn.
-    """
+    """The centres so far, and what was assigned to them."""
 
     centers: F64
-    sums: Integers
-    weights: Integers
-    moved: bool = False
+    sums: Integers  # of the rows that were assigned to each centre, in units of 2**-1074
+    weights: Integers  # of these rows, of shape (t, 1)
+    moved: bool = False  # whether a centre has moved since it was drawn
 
     @classmethod
     def empty(cls, d: int) -> OnlineState:

@@ -37,17 +37,10 @@ State = dict[str, Any]  # plain arrays, numbers, strings, and lists and dicts of
 
 @dataclass(frozen=True, eq=False)
 class WeightedPoints:
-    """Points and their weights, for example rows and how many rows each stands for.
+    """Points and their weights, for example rows and how many rows each stands for."""
 
-    Attributes
-    ----------
-    points : ndarray or CSR matrix of shape (m, d), float32 or float64
-    weights : ndarray of shape (m,), float64
-        Positive.
-    """
-
-    points: Any
-    weights: F64
+    points: Any  # dense or CSR, float32 or float64
+    weights: F64  # positive
 
     @classmethod
     def of(cls, X: Any, weight: F64 | None) -> WeightedPoints:
