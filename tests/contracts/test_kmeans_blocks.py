@@ -202,7 +202,8 @@ def test_names_of_columns_are_kept_and_compared():
 
 @pytest.mark.parametrize(
     ("init", "why"),
-    [("d2", LOST["summary"]), (INIT, LOST["array"]), ("k-means||", "Bahmani")],
+    [(name, LOST["summary"]) for name in ("d2", "k-means++")]
+    + [(INIT, LOST["array"]), ("k-means||", "Bahmani")],
     ids=name_of,
 )
 def test_no_theorem_is_claimed(init, why):

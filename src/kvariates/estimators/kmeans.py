@@ -37,7 +37,7 @@ from kvariates.estimators.validation import (
     MakeCenters,
     RandomState,
 )
-from kvariates.fitting import FitOptions, fit_kmeans, open_blocks
+from kvariates.fitting import BY_ROUNDS, FitOptions, fit_kmeans, open_blocks
 from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
@@ -399,7 +399,8 @@ default="k-means++"
         if certificate is not None:
             self.certificate_ = certificate
         self.guarantee_, self.guarantee_lost_ = None, self._lost(objective)
-        if self.guarantee_lost_ is None and isinstance(labels, BlockLabels):
+        by_name = isinstance(self.init, str) and self.init != BY_ROUNDS
+        if by_name and isinstance(labels, BlockLabels):
             self.guarantee_lost_ = guarantees.LOST["summary"]
         if self.guarantee_lost_ is None:
             self.guarantee_ = guarantees.plain_seeding(
