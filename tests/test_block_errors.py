@@ -13,7 +13,7 @@ from api import TextCheck
 from pyarrow import feather, parquet
 from scipy import sparse
 
-from kvariates.sources import blocks, read
+from kvariates.sources import StandardizedBlocks, blocks, read
 
 X = np.arange(60.0).reshape(20, 3)
 
@@ -300,6 +300,21 @@ def test_a_file_that_changed_after_it_was_opened(tmp_path):
     np.save(path, np.zeros((7, 2)))
     with pytest.raises(ValueError, match="7 rows were read, but it had 100"):
         list(source)
+
+
+def test_a_function_that_returns_no_iterable():
+    def seven():
+        return 7
+
+    with pytest.raises(TypeError, match=r"^seven: returns int, not an iterable"):
+        list(blocks(seven))
+
+
+def test_what_cannot_be_standardized():
+    with pytest.raises(TypeError, match=r"takes what blocks\(\.\.\.\) returns, not ndarray$"):
+        StandardizedBlocks(np.eye(4))
+    with pytest.raises(TypeError, match=r"^csr_array: is sparse, and standardized rows would not"):
+        StandardizedBlocks(blocks(sparse.eye_array(4, format="csr")))
 
 
 def test_an_iterable_may_fill_the_same_array_again():

@@ -346,6 +346,9 @@ class ItemsReader(Reader):
 
     def _readers(self) -> Iterator[Reader]:
         items = self.items() if callable(self.items) else self.items
+        if not isinstance(items, Iterable):
+            what = type(items).__name__
+            raise TypeError(f"{self.description}: returns {what}, not an iterable of matrices")
         for number, item in enumerate(items, start=1):
             reader = memory_reader(item, f"array {number}")
             if reader is None:

@@ -106,10 +106,14 @@ def scale_for(X: Matrix, weights: Matrix | None, scaling: Scaling) -> Scale | No
 class StandardizedBlocks(SourceBlocks):
     """The blocks of a source, standardized when they are read. The scale needs one pass.
 
-    Pre: the blocks are dense.
+    The blocks must be dense.
     """
 
     def __init__(self, source: SourceBlocks) -> None:
+        if not isinstance(source, SourceBlocks):
+            raise TypeError(
+                f"StandardizedBlocks takes what blocks(...) returns, not {type(source).__name__}"
+            )
         self._source, self.scale = source, _scale(source)
         self.names, self.n_rows = source.names, source.n_rows
         self.description, self.repeatable = source.description, source.repeatable
@@ -124,6 +128,11 @@ def _scale(source: SourceBlocks) -> Scale:
     """Mean and deviation by one pass: those of blocks are combined (Chan et al. 1979)."""
     total, mean, squares = 0.0, np.zeros(1), np.zeros(1)
     for block in source:
+        if not isinstance(block.X, np.ndarray):
+            raise TypeError(
+                f"{source.description}: is sparse, and standardized rows would not be; give dense "
+                "blocks, or scale columns by sklearn.preprocessing.MaxAbsScaler"
+            )
         weight = np.ones(block.X.shape[0]) if block.weight is None else block.weight
         mass = float(weight.sum())
         if mass == 0:
