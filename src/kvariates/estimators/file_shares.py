@@ -17,7 +17,7 @@ import numpy as np
 from kvariates.data.blocks import Block, SourceBlocks
 from kvariates.data.rows import F64, SMALL, Floats
 from kvariates.sources.block_source import blocks
-from kvariates.sources.file_readers import ParquetReader
+from kvariates.sources.file_readers import FilesReader, ParquetReader
 from kvariates.sources.input_file import InputFile, Source
 
 # Of the workers' memory, for rows in memory. The rest is for Python, what a fit keeps of each row,
@@ -96,7 +96,8 @@ def find_files(
                 "column."
             )
         found = blocks(source, columns=columns, weights=weights)
-        layout, readers = found.layout, getattr(found.reader, "readers", [found.reader])
+        layout, reader = found.layout, found.reader
+        readers = reader.readers if isinstance(reader, FilesReader) else [reader]
         for reader in readers:
             if not isinstance(reader, ParquetReader):
                 raise TypeError(f"{reader.description}: is not a Parquet file.")
