@@ -98,9 +98,9 @@ def find_files(
         found = blocks(source, columns=columns, weights=weights)
         layout, reader = found.layout, found.reader
         readers = reader.readers if isinstance(reader, FilesReader) else [reader]
-        for reader in readers:
-            if not isinstance(reader, ParquetReader):
-                raise TypeError(f"{reader.description}: is not a Parquet file.")
+        files = [each for each in readers if isinstance(each, ParquetReader)]
+        if other := next((each for each in readers if each not in files), None):
+            raise TypeError(f"{other.description}: is not a Parquet file.")
     except (OSError, ValueError, TypeError) as error:
         # There is no parameter to name columns with.
         return type(error)(str(error).partition("; name the columns")[0])
@@ -108,10 +108,10 @@ def find_files(
     names, weight, dtype = layout.names, layout.weights, layout.dtype
     return [
         FileShare(
-            file=each.file, description=each.description, n=int(each.n_rows), names=names,
+            file=each.file, description=each.description, n=each.n_rows or 0, names=names,
             weights=weight, dtype=dtype,
         )
-        for each in readers
+        for each in files
     ]  # fmt: skip
 
 
