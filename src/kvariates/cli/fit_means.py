@@ -109,7 +109,7 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> Fitt
         model = KMeans(k, **request.choices)
         model._keep_costs = True
         seconds = fit_with_bar(model, bar, request.notes, X, sample_weight=w)
-    if choice is not None and choice.clear and model.inertia_ > choice.cost:
+    if choice is not None and choice.clear and model.inertia_ > choice.inertia[k - choice.ks[0]]:
         # The search has confirmed its own clusters, and this fit has found others.
         request.notes.add(
             "this fit cost more than the clusters of the search, and began again there"

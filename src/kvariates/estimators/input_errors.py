@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from kvariates.data.blocks import SourceBlocks
+from kvariates.sources.columns import listed
 
 SHOWN = 40  # characters of a value
 TIMES = "date", "time", "duration"  # how the types of dates and durations begin
@@ -163,8 +164,7 @@ def _bad_columns(X: Any) -> Exception | None:
         return None
     first = found[0]
     names = [bad.name for bad in found if bad.kind == first.kind]
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    which = f"column{'s' if len(names) > 1 else ''} {', '.join(names[:NAMED])}{more}"
+    which = f"column{'s' if len(names) > 1 else ''} {listed(names, NAMED)}"
     hold = f"{which} {'hold' if len(names) > 1 else 'holds'}"
     shown = repr(first.value)
     shown = f"{shown[:SHOWN]}{'...' if len(shown) > SHOWN else ''} in row {first.row}"

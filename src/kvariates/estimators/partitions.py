@@ -241,17 +241,13 @@ def _check_columns(infos: dict[int, PartitionInfo]) -> None:
         if a.d != b.d:
             here, there = f"features {b.d}", str(a.d)
         elif a.names != b.names:
-            here, there = f"columns {_listed(b.names)}", _listed(a.names)
+            here, there = f"columns {b.names and list(b.names)}", str(a.names and list(a.names))
         else:
             continue
         raise ValueError(
             f"partition {i} has {here}, but partition {first} has {there}; all partitions need the "
             "same."
         )
-
-
-def _listed(names: tuple[str, ...] | None) -> str:
-    return str(names if names is None else list(names))
 
 
 def check_partitions(rows: int, weights: int) -> None:

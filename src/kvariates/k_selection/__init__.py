@@ -81,11 +81,6 @@ class Choice:
         """The centres for the suggested k."""
         return self.solutions[self.k - int(self.ks[0])]
 
-    @property
-    def cost(self) -> float:
-        """The cost of all rows at these centres."""
-        return float(self.inertia[self.k - int(self.ks[0])])
-
     def frame(self) -> Any:
         """The criteria as a pandas DataFrame, a row for each k. Needs pandas."""
         return pandas_for("Choice.frame").DataFrame(self._columns())
