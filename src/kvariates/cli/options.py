@@ -200,7 +200,7 @@ class FitArguments:
         None,
         metavar="FILE",
         help="For a private median: a private file with the point of each person, a line "
-        "each: its value in the column of --id, its node, or else its row, counted from 1.",
+        "each: its value in the column of --id, its node, counted from 0, or its row, from 1.",
     )
     labels: bool = Option(
         False, "--labels", help="Write the labels of a private fit. They are not private."
