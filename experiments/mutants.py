@@ -48,10 +48,17 @@ class _Finder(importlib.abc.MetaPathFinder):
         self._mutant = mutant
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
-        if fullname != f"kvariates.{self._mutant.module}":
+        module, file = self._mutant.module, self._mutant.path
+        name = module.removesuffix(".__init__")
+        if fullname != f"kvariates.{name}":
             return None
-        loader = _Loader(self._mutant, fullname)
-        return importlib.machinery.ModuleSpec(fullname, loader, origin=str(self._mutant.path))
+        loader, package = _Loader(self._mutant, fullname), name != module
+        spec = importlib.machinery.ModuleSpec(
+            fullname, loader, origin=str(file), is_package=package
+        )
+        if package:
+            spec.submodule_search_locations = [str(file.parent)]
+        return spec
 
 
 def pytest_configure() -> None:
