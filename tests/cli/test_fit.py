@@ -123,7 +123,7 @@ class TestResults:
             result = run("fit", tmp_path / "X.npy", "-k", "auto", "--seed", seed, "-o", out)
             assert "The answer is clear." in result.stderr
             costs.append(json.loads((out / "summary.json").read_text())["inertia"])
-            again += "began again there" in result.stderr
+            again += "began again from them" in result.stderr
         assert np.ptp(costs) < 1e-9 * costs[0]
         assert again
 

@@ -112,7 +112,7 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> Fitt
     if choice is not None and choice.clear and model.inertia_ > choice.inertia[k - choice.ks[0]]:
         # The search has confirmed its own clusters, and this fit has found others.
         request.notes.add(
-            "this fit cost more than the clusters of the search, and began again there"
+            "the fit cost more than the clusters that -k auto found, so it began again from them"
         )
         with phase(progress, "clustering again from there") as bar:
             model.set_params(init=choice.centers, n_init=1)
