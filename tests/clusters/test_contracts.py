@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import time
 
 import numpy as np
 import pandas as pd
@@ -228,6 +229,22 @@ def test_labels_distances_and_score(engine, rows):
         assert vars(model).get("feature_names_in_", np.array(None)).tolist() == names
         in_memory = rows if names is None else pd.DataFrame(rows, columns=names)
         np.testing.assert_array_equal(model.predict(in_memory), labels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["ray"], indirect=True)
+def test_labels_keep_the_order_of_a_dataset(engine, rows):
+    def wait_for_the_first(frame):
+        time.sleep(2 * (frame["a"] == -100).any())
+        return frame
+
+    X = rows.copy()
+    X[0] = -100
+    dataset, _ = engine.put(X, form="dataset")
+    model = engine.kmeans(3, init=X[:3]).fit(dataset)
+    slow = dataset.map_batches(wait_for_the_first, batch_format="pandas", batch_size=None)
+    labels = model.predict(pd.DataFrame(X, columns=NAMES))
+    np.testing.assert_array_equal(engine.gathered(model.predict(slow)), labels)
 
 
 @dask

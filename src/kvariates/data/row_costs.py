@@ -10,7 +10,6 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -179,8 +178,9 @@ class RowCosts:
 class ShardedCosts:
     """The costs of several shards as one; a subclass chooses their units.
 
-    `map` applies a function to each shard and returns the answers in the order of the shards, as
-    the built-in does; the shards may compute at the same time and finish in any order.
+    `map` applies a function to each shard, and to more arguments of each, and returns the answers
+    in the order of the shards, as the built-in does; the shards may compute at the same time and
+    finish in any order.
     `starts`: the number of the first row of each shard.
     """
 
@@ -241,12 +241,13 @@ class ShardedCosts:
     def rows_at(self, goals: list[int]) -> I64:
         ends = list(itertools.accumulate(self._known_totals()))
         owner = np.array([bisect.bisect_right(ends, goal) for goal in goals], dtype=np.int64)
+        owners = np.unique(owner).tolist()
+        before = [0, *ends]
+        there = [[goals[i] - before[s] for i in np.flatnonzero(owner == s)] for s in owners]
+        found = self._map(_rows_at, [self._shards[s] for s in owners], there)
         rows = np.empty(len(goals), dtype=np.int64)
-        for s in np.unique(owner).tolist():
-            own = np.flatnonzero(owner == s)
-            before = ends[s - 1] if s else 0
-            there = [goals[i] - before for i in own]
-            rows[own] = self.starts[s] + self._ask_one(s, partial(_rows_at, goals=there))
+        for s, numbers in zip(owners, found, strict=True):
+            rows[owner == s] = self.starts[s] + numbers
         return rows
 
     def masses(self, k: int, exponent: int) -> list[int]:

@@ -65,9 +65,6 @@ class AtPeer(Protocol):
     peer: str
 
 
-S = TypeVar("S", bound=AtPeer)
-
-
 @dataclass(frozen=True)
 class Description:
     """What a peer says of its rows."""
@@ -187,20 +184,25 @@ class Coordinator:
     def everyone(self, asked: Call[T]) -> dict[str, T]:
         return self.ask(dict.fromkeys(self.peers, asked))
 
-    def map(self, function: Callable[[S], Call[T]], shards: Iterable[S]) -> list[T]:
+    def map(
+        self, function: Callable[..., Call[T]], shards: Iterable[AtPeer], *more: Iterable[Any]
+    ) -> list[T]:
         """As the built-in, for functions that make a call of a shard; all are asked at once.
 
         Shards of dropped peers are left out.
         """
-        there = [shard for shard in shards if shard.peer in self.descriptions]
+        each = zip(shards, *more, strict=True)
+        there = {of[0].peer: of for of in each if of[0].peer in self.descriptions}
         if not there:
             return []
-        answers = self.ask({shard.peer: function(shard) for shard in there})
-        return [answers[shard.peer] for shard in there if shard.peer in answers]
+        answers = self.ask({peer: function(*of) for peer, of in there.items()})
+        return [answers[peer] for peer in there if peer in answers]
 
-    def map_all(self, function: Callable[[S], Call[T]], shards: Sequence[S]) -> list[T]:
+    def map_all(
+        self, function: Callable[..., Call[T]], shards: Sequence[AtPeer], *more: Iterable[Any]
+    ) -> list[T]:
         """As `map`, where every shard is needed. ShardMissing if a peer is dropped."""
-        found = self.map(function, shards)
+        found = self.map(function, shards, *more)
         if len(found) < len(shards):
             raise ShardMissing("a peer was dropped that is needed here; use init='dk-means++'")
         return found

@@ -28,7 +28,7 @@ from kvariates.peers.coordinator import (
 )
 from kvariates.peers.masked_peer import SummedQuestion
 from kvariates.peers.masks import MOST_PARTIES, KeyPair, fingerprint
-from kvariates.peers.peers_data import PeersData, S, T, no_rows, of_those_left
+from kvariates.peers.peers_data import PeersData, T, no_rows, of_those_left
 from kvariates.peers.questions import Answer
 from kvariates.peers.remote_shards import RemoteAssigner, RemoteRows
 
@@ -63,8 +63,10 @@ class SummedPeersData(PeersData):
         """All peers are one shard."""
         return [RemoteRows(ALL_PEERS, self.limits, self.d)]
 
-    def _gather(self, function: Callable[[S], Call[T]], shards: Sequence[S]) -> list[T]:
-        return [self.ask(function(shard)) for shard in shards]
+    def _gather(
+        self, function: Callable[..., Call[T]], shards: Sequence[Any], *more: Sequence[Any]
+    ) -> list[T]:
+        return [self.ask(function(*of)) for of in zip(shards, *more, strict=True)]
 
     def spread(self) -> float:
         """As above, but no sum is asked a second time if a peer vanishes between the two questions.

@@ -49,7 +49,6 @@ from kvariates.peers.transport import Transcript
 from kvariates.seeding.sampler import Potential, sample_step
 from kvariates.seeding.seedings import SEEDINGS
 
-S = TypeVar("S", bound=AtPeer)
 T = TypeVar("T")
 
 
@@ -70,9 +69,11 @@ class PeersData:
         known, limits = self.coordinator.descriptions, self.coordinator.limits
         return [RemoteRows(name, limits(name), peer.d) for name, peer in known.items()]
 
-    def _gather(self, function: Callable[[S], Call[T]], shards: Sequence[S]) -> list[T]:
+    def _gather(
+        self, function: Callable[..., Call[T]], shards: Sequence[AtPeer], *more: Sequence[Any]
+    ) -> list[T]:
         """Ask shards, all at the same time. ShardMissing if one of them cannot answer."""
-        return self.coordinator.map_all(function, shards)
+        return self.coordinator.map_all(function, shards, *more)
 
     @property
     def n(self) -> int:
@@ -112,10 +113,8 @@ class PeersData:
         shards, starts = self._shards(), self._starts()
         owner = np.searchsorted(starts, indices, side="right") - 1
         owners = np.unique(owner).tolist()
-        wanted = {shards[s].peer: indices[owner == s] - starts[s] for s in owners}
-        parts = self._gather(
-            lambda shard: shard.take(wanted[shard.peer]), [shards[s] for s in owners]
-        )
+        wanted = [indices[owner == s] - starts[s] for s in owners]
+        parts = self._gather(RemoteRows.take, [shards[s] for s in owners], wanted)
         taken = np.empty((len(indices), self.d))
         for s, part in zip(owners, parts, strict=True):
             taken[owner == s] = part
@@ -171,7 +170,9 @@ class PeersAssigner:
         """Assign the rows of all peers that take part now, also those that have joined."""
         if joined := self._coordinator.refresh():
             self._add_peers(joined)
-        return reduce(add, self._coordinator.map(lambda shard: shard.assign(centers), self._remote))
+        found: list[ExactStatistics]
+        found = self._coordinator.map(lambda shard: shard.assign(centers), self._remote)
+        return reduce(add, found)
 
     def farthest(self, count: int) -> FarRows:
         if not self._data.shows_rows:

@@ -47,7 +47,8 @@ class KMeans(ClusterKMeans):
     X is a ``ray.data.Dataset``, the path of Parquet as for `kvariates.dask.KMeans`, or a list of
     object refs of matrices, CSR matrices or frames. `sample_weight` is the name of a column, or a
     list of object refs. `predict` and `transform` give a lazy Dataset for a Dataset or a path,
-    without columns that the model does not know, and object refs for object refs.
+    without columns that the model does not know, and object refs for object refs. A Dataset that
+    was given then keeps the order of its rows, as its labels do.
 
     Parameters
     ----------
@@ -120,7 +121,9 @@ def _mapped(X: Any, model: FittedModel, function: Any, names: list[str]) -> Any:
         files = [block.rows.file for block in _blocks_of(X, None, model.columns.names)]
         X = ray.data.read_parquet([str(file.path) for file in files], filesystem=files[0].files)
     if isinstance(X, ray.data.Dataset):
-        return X.map_batches(columns, batch_format=None, batch_size=None)
+        found = X.map_batches(columns, batch_format=None, batch_size=None)
+        found.context.execution_options.preserve_order = True  # of X, too: they share it
+        return found
     task = ray.remote(lambda block, where: function(_table(block, model), where))
     return [task.remote(ref, f"partition {i}") for i, ref in enumerate(X)]
 

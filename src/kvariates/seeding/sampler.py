@@ -63,6 +63,10 @@ class Potential(ABC):
     def draw(self, rng: np.random.Generator) -> int:
         """Draw an index in proportion to weight * cost; by weight alone if all costs are zero."""
 
+    def draws(self, size: int, rng: np.random.Generator) -> I64:
+        """So many indices as `draw` gives them."""
+        return np.array([self.draw(rng) for _ in range(size)], dtype=np.int64)
+
     def flush(self) -> None:  # noqa: B027
         """Do the work that `add` has put off."""
 
@@ -119,9 +123,7 @@ def sample_step(
     distribution then differs from that of Algorithm 0, so its guarantee does not hold.
     """
     size = trials if trials > 1 and len(potential.centers) else 1
-    if size > 1:
-        potential.flush()
-    picked = np.array([potential.draw(rng) for _ in range(size)], dtype=np.int64)
+    picked = potential.draws(size, rng)
     candidates = density.sample(potential.points, picked, potential.weight, rng)
     check_drawn(density, candidates, (size, *potential.centers.shape[1:]))
     if size > 1:
@@ -204,6 +206,15 @@ class EuclideanPotential(Potential):
                 self._check_squares()
                 return self._draw_by_weight(rng)
             self.flush()
+
+    def draws(self, size: int, rng: np.random.Generator) -> I64:
+        if size > 1:
+            self.flush()
+        total = self._costs.total() if size > 1 else 0
+        if total == 0:
+            return super().draws(size, rng)
+        uniforms = rng.random((size, 2))  # of `draw`: a goal, and a proposal that is accepted
+        return self._costs.rows_at([share_of(total, u) for u in uniforms[:, 0].tolist()])
 
     def draw_many(self, size: int, rng: np.random.Generator) -> I64:
         self.flush()
