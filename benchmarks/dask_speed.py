@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--only", default="memory,speed,dask-ml,workers,partitions")
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--init", default="d2", help="of the section speed")
+    parser.add_argument("--init", default="k-means++", help="of the section speed")
     parser.add_argument("--dask-ml", help="an interpreter that has dask-ml")
     parser.add_argument("--write", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()

@@ -173,8 +173,9 @@ class BlockCosts(RowCosts):
         parts = [costs.gains(candidates, limit) for costs in self._of_blocks(self._exponent)]
         return [sum(gains) for gains in zip(*parts, strict=True)]
 
-    def lower_to(self, candidates: F64, best: int, name: int) -> None:
+    def lower_to(self, candidates: F64, best: int, name: int) -> int:
         self.lower(candidates[best : best + 1], name, None)
+        return self.total()
 
     def propose(self, goal: int, pending: F64, first: int) -> Proposal:
         row = int(self.rows_at([goal])[0])

@@ -66,8 +66,8 @@ class Costs(Protocol):
     def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
         """How much each candidate would lower the total, exactly."""
 
-    def lower_to(self, candidates: F64, best: int, name: int) -> None:
-        """Take in one of the candidates of the last `gain_bounds`, named `name`."""
+    def lower_to(self, candidates: F64, best: int, name: int) -> int:
+        """Take in one of the candidates of the last `gain_bounds`, named `name`; the new total."""
 
     def propose(self, goal: int, pending: F64, first: int) -> Proposal:
         """The row at which the running sum passes the goal. Pre: 0 <= goal < total.
@@ -144,13 +144,14 @@ class RowCosts:
         _native.gains(self.rows.view, candidates, limit, *self._state(), gain)
         return [high << 64 | low for low, high in gain.tolist()]
 
-    def lower_to(self, candidates: F64, best: int, name: int) -> None:
+    def lower_to(self, candidates: F64, best: int, name: int) -> int:
         _native.lower_costs_of_passed(
             self.rows.view, self._quantized, candidates[best : best + 1], best, name,
             *self._state(), self._passed,
         )  # fmt: skip
         if self.quantized and self._passed.wasted > len(candidates) * self.rows.n // WASTE:
             self._quantized = None
+        return self.total()
 
     def propose(self, goal: int, pending: F64, first: int) -> Proposal:
         words = goal >> 64, goal & WORD
@@ -224,9 +225,9 @@ class ShardedCosts:
         parts = self._ask(lambda shard: shard.gains(candidates, limit))
         return [sum(gains) for gains in zip(*parts, strict=True)]
 
-    def lower_to(self, candidates: F64, best: int, name: int) -> None:
-        self._totals = None
-        self._ask(lambda shard: shard.lower_to(candidates, best, name))
+    def lower_to(self, candidates: F64, best: int, name: int) -> int:
+        self._totals = self._ask(lambda shard: shard.lower_to(candidates, best, name))
+        return sum(self._totals)
 
     def propose(self, goal: int, pending: F64, first: int) -> Proposal:
         totals = self._known_totals()

@@ -180,8 +180,7 @@ def _gains(state: PeerState, candidates: F64, limit: F64 | None) -> Answer:
 
 
 def _lower_to(state: PeerState, candidates: F64, best: int, name: int) -> Answer:
-    state.seeding_costs().lower_to(candidates, best, name)
-    return {}
+    return {"total": state.seeding_costs().lower_to(candidates, best, name)}
 
 
 def _propose(state: PeerState, goal: int, pending: F64, first: int) -> Answer:

@@ -186,17 +186,17 @@ class RemoteCosts:
         return self._limits.most_units if self.last_total is None else self.last_total
 
     def total(self) -> Call[int]:
-        def read(answer: Answer) -> int:
-            (total,) = checked_integers([answer["total"]], "its total", 1, self._most())
-            exponent = self.exponent
-            if self._by_weight:
-                self._limits.total_weight(total, exponent)
-            else:
-                self._limits.total_cost(total, exponent)
-            self.last_total = total
-            return total
+        return call("total", self._read_total, exponent=self._exponent_of_weights())
 
-        return call("total", read, exponent=self._exponent_of_weights())
+    def _read_total(self, answer: Answer) -> int:
+        (total,) = checked_integers([answer["total"]], "its total", 1, self._most())
+        exponent = self.exponent
+        if self._by_weight:
+            self._limits.total_weight(total, exponent)
+        else:
+            self._limits.total_cost(total, exponent)
+        self.last_total = total
+        return total
 
     def lower(self, centers: F64, first: int, limit: F64 | None) -> Call[None]:
         return told("lower", centers=centers, first=first, limit=limit)
@@ -216,8 +216,9 @@ class RemoteCosts:
 
         return call("gains", read, candidates=candidates, limit=limit)
 
-    def lower_to(self, candidates: F64, best: int, name: int) -> Call[None]:
-        return told("lower_to", candidates=candidates, best=best, name=name)
+    def lower_to(self, candidates: F64, best: int, name: int) -> Call[int]:
+        asked = {"candidates": candidates, "best": best, "name": name}
+        return call("lower_to", self._read_total, **asked)
 
     def propose(self, goal: int, pending: F64, first: int) -> Call[Proposal]:
         def read(answer: Answer) -> Proposal:
