@@ -29,8 +29,8 @@ from typer.core import TyperCommand, TyperGroup
 # Newer versions of Typer contain a copy of Click, so the base class is found through Typer.
 UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 ARGUMENTS = {
-    "data": "A text table (.csv, .tsv, .txt, also .gz), .parquet, .arrow, .feather, .npz, .npy or "
-    ".mtx file, a folder of .parquet files, or - for standard input.",
+    "data": "A text table (.csv, .tsv, .txt, also .gz), .parquet, .arrow, .feather, .npz, .npy, "
+    ".fvecs, .bvecs, .ivecs or .mtx file, a folder of .parquet files, or - for standard input.",
     "model": "A model.skops, or the folder that fit has written.",
     "method": "A method of PrivateKMeans.",
 }

@@ -26,6 +26,7 @@ from kvariates.sources.readers import (
     Reader,
     RelationReader,
     memory_reader,
+    piece_rows,
 )
 from kvariates.sources.text_format import TextOptions
 
@@ -58,8 +59,9 @@ def blocks(
     ----------
     source : path or object
         - The path of a text table (.csv, .tsv and others, plain or .gz), or of a .parquet, .arrow,
-          .feather, .ipc or .npy file. A folder of .parquet files, and a pattern such as
-          ``"rows/*.parquet"``, are read in the order of their paths; a list of paths in its order.
+          .feather, .ipc, .npy, .fvecs, .bvecs or .ivecs file. A folder of .parquet
+          files, and a pattern such as ``"rows/*.parquet"``, are read in the order of their paths;
+          a list of paths in its order.
         - A URL that pyarrow or fsspec opens, such as "s3://bucket/rows.parquet".
         - A DuckDB relation, a pandas or polars frame, a polars LazyFrame, or anything with Arrow's
           C stream interface.
@@ -69,7 +71,8 @@ def blocks(
     columns : sequence of str, optional
         The columns to read, in this order; x0, x1, ... are the columns of a matrix. By default
         every numeric column is read; truth values are 0 and 1. A named column may also hold text
-        that reads as numbers.
+        that reads as numbers. The name of a column of vectors, as "embedding", stands for its
+        features embedding_0, embedding_1, ...
     weights : str or array-like of shape (n_rows,), optional
         The column of the rows' weights, which is not a column of the matrix, or the weights.
     block_bytes : int
@@ -322,6 +325,8 @@ class Blocks(SourceBlocks):
         wanted, rows = [], sys.maxsize
         if self._given is not None:
             wanted, rows = self._given.wanted, rows_of_block(self._given, self._options.n_bytes)
+            if self._given.vectors:
+                rows = piece_rows(len(self._given.names), rows)
         pieces = self.reader.pieces(wanted, rows)
         return read_in_thread(pieces) if self._read_ahead and self.reader.decodes else pieces
 
@@ -343,10 +348,10 @@ class Blocks(SourceBlocks):
 
     def _layout_of(self, piece: Piece) -> Layout:
         """The layout of the first piece, which all others must have too."""
-        choice = self._choice
+        choice, fields = self._choice, piece.fields(self.layout.lengths if self.layout else {})
         if self._given is not None:  # only its columns were read
             choice = replace(choice, columns=self._given.names, dtype=self._given.dtype)
-        layout = Layout.of(piece.place.source, piece.fields, choice)
+        layout = Layout.of(piece.place.source, fields, choice)
         if self.layout is None:
             self.layout = layout
         self.layout.check_later(piece.place.source, layout)

@@ -6,6 +6,7 @@
 | .parquet | `ParquetReader` | at most 65,536 rows, whatever the size of row groups |
 | .arrow, .feather, .ipc: file or stream format | `IpcReader` | record batches |
 | .npy | `NpyReader` | a memory map of a block; a part of a file that is elsewhere |
+| .fvecs, .bvecs, .ivecs | `vector_files.py` | the same |
 | .npy, .npz, .mtx | `array_files.py`, in memory only | |
 | a folder, a pattern, a list | `FilesReader`: one file after the other | those of the files |
 """
@@ -37,6 +38,7 @@ from kvariates.sources.readers import (
 )
 from kvariates.sources.text_format import TextOptions
 from kvariates.sources.text_reader import TextReader
+from kvariates.sources.vector_files import VALUES, VectorsReader, read_vectors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +46,10 @@ if TYPE_CHECKING:
 
 IPC_MAGIC = b"ARROW1"  # the first bytes of the file format; the stream format has none
 COLUMN_BYTES = 2**20  # of each column; without a limit, a whole row group is read at once
-STREAMED = (".parquet", ".csv", ".tsv", ".txt", ".arrow", ".feather", ".ipc", ".npy")
+STREAMED = (
+    ".parquet", ".csv", ".tsv", ".txt", ".arrow", ".feather", ".ipc", ".npy", ".fvecs",
+    ".bvecs", ".ivecs",
+)  # fmt: skip
 
 
 def file_reader(
@@ -75,12 +80,14 @@ def _reader(file: InputFile, text: TextOptions, whole: bool) -> Reader:
         return IpcReader(file)
     if whole:
         with one_line_errors(file.name):
-            X = read_array(file)
+            X = read_vectors(file) if file.kind in VALUES else read_array(file)
         if X.ndim != 2:
             raise ValueError(f"{file.name}: the array has {X.ndim} dimensions, not 2")
         return MatrixReader(X, file.name)
     if file.path.name.lower().endswith(".npy") and not file.gzipped:
         return NpyReader(file)
+    if file.kind in VALUES and not file.gzipped:
+        return VectorsReader(file)
     raise ValueError(f"{file.name}: cannot be read in blocks; known are {listed(STREAMED, 20)}")
 
 
@@ -145,7 +152,9 @@ class ParquetReader(FileReader):
         super().__post_init__()
         with one_line_errors(self.description), self._opened() as file:
             self.n_rows = file.metadata.num_rows
-            self._fields = arrow_fields(file.schema_arrow)
+            schema = file.schema_arrow
+        self._fields = arrow_fields(schema)
+        self._fields = self.arrow_fields(schema)
 
     @property
     def parts(self) -> list[Part]:
@@ -160,7 +169,8 @@ class ParquetReader(FileReader):
         )  # fmt: skip
 
     def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
-        first, ends, rows = 0, np.zeros(0, np.int64), piece_rows(len(wanted), rows)
+        width = sum(len(field.features) for field in self._fields if field.name in wanted)
+        first, ends, rows = 0, np.zeros(0, np.int64), piece_rows(width, rows)
 
         def place() -> str:
             group = int(np.searchsorted(ends, first, side="right")) + 1
@@ -183,12 +193,15 @@ class IpcReader(FileReader):
 
     @cached_property
     def parts(self) -> list[Part]:
+        return [Part(self.description, self.arrow_fields(self._schema))]
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
         with one_line_errors(self.description), self.file.arrow() as file:
-            return [Part(self.description, arrow_fields(_ipc_stream(file, None).schema))]
+            return _ipc_stream(file, None).schema
 
     def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
-        names = [field.name for field in self.parts[0].fields]
-        index = [i for i, name in enumerate(names) if name in wanted]
+        index = [i for i, name in enumerate(self._schema.names) if name in wanted]
         with one_line_errors(self.description), self.file.arrow() as file:
             batches = _ipc_stream(file, index)
             if hasattr(batches, "get_batch"):  # the file format

@@ -39,6 +39,7 @@ KINDS = {
     ".dat": "text", ".data": "text", ".edges": "text", ".edgelist": "text",
     ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
     ".npz": "numpy", ".npy": "numpy", ".mtx": "matrix market",
+    ".fvecs": "fvecs", ".bvecs": "bvecs", ".ivecs": "ivecs",
 }  # fmt: skip
 MAGIC = {
     b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"\x93NUMPY": "numpy",

@@ -88,7 +88,7 @@ class OpenedTable:
             self._check_types(columns or ())
         choice = ColumnChoice(None if columns is None else tuple(columns), weights)
         if isinstance(self.reader, FilesReader):
-            n_bytes = 8 * (self.reader.n_rows or 0) * len(columns or self.numeric)
+            n_bytes = 8 * (self.reader.n_rows or 0) * self._width(columns or self.numeric)
             check_size(max(n_bytes, self.reader.n_bytes or 0), self._place)
         made = self._all_rows(choice)
         if made.weight is not None:
@@ -140,10 +140,21 @@ class OpenedTable:
     def _place(self) -> str:
         return self.reader.description
 
+    def _width(self, columns: Iterable[str]) -> int:
+        """The number of features of these columns."""
+        fields = self.reader.parts[0].fields if self.reader.parts else ()
+        of = {field.name: len(field.features) for field in fields}
+        return sum(of.get(name, 1) for name in columns)
+
     def _check_types(self, names: Sequence[str]) -> None:
         """Raise ValueError if the type of a column, whatever its cells are, has no numbers."""
         for part in self.reader.parts or []:
             for field in part.fields:
+                if field.ragged and (not names or {field.name, *field.features} & {*names}):
+                    raise ValueError(
+                        f"{part.place}: column {field.name!r} holds {field.type}, not numbers: only "
+                        "rows tell how long these are; write them as a fixed-size list"
+                    )
                 if field.name in names and not (field.numeric or field.type == "null"):
                     raise ValueError(
                         f"{part.place}: column {field.name!r} holds {field.type}, not numbers"
@@ -163,12 +174,15 @@ def read(
     Parameters
     ----------
     path : str or Path, or list of them
-        A text table (.csv, .tsv, ..., plain or .gz), or a .parquet, .arrow, .feather, .npz, .npy or
-        .mtx file; "-" is standard input. A folder of .parquet files, and a pattern such as
-        ``"rows/*.parquet"``, are read in the order of their paths; a list of paths in its order.
+        A text table (.csv, .tsv, ..., plain or .gz), or a .parquet, .arrow, .feather, .npz, .npy,
+        .fvecs, .bvecs, .ivecs or .mtx file; "-" is standard input. A folder of
+        .parquet files, and a pattern such as ``"rows/*.parquet"``, are read in the order of their
+        paths; a list of paths in its order.
     columns : sequence of str, optional
         The columns to read, in this order. A named column that holds no numbers is converted where
-        each of its values reads as a number. By default every numeric column is read.
+        each of its values reads as a number. The name of a column of vectors, as "embedding",
+        stands for its features embedding_0, embedding_1, ... By default every numeric column is
+        read.
     missing : {"error", "drop", "mean"}
         What is done with rows that have a missing value.
     text : TextOptions, optional

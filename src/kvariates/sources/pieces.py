@@ -5,8 +5,10 @@ A row with a missing value is an error, or is left out (`Chunk.complete_rows`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,19 +120,21 @@ class Piece:
             return self.data.schema
         return self.is_sparse, self.data.shape[1], self.data.dtype
 
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        if hasattr(self.data, "schema"):
-            return arrow_fields(self.data.schema)
-        return matrix_fields(self.data.shape[1], self.data.dtype)
+    def fields(self, lengths: Mapping[str, int] = MappingProxyType({})) -> tuple[Field, ...]:
+        """Its columns. `lengths`: those of vectors, as far as they are known."""
+        if not hasattr(self.data, "schema"):
+            return matrix_fields(self.data.shape[1], self.data.dtype)
+        return arrow_fields(
+            self.data.schema, lambda names: {**vector_lengths([self.data], names), **lengths}
+        )
 
     def chosen(self, layout: Layout) -> Columns:
         """The columns of a layout that was made from `fields`."""
         X, weights = self.data, layout.weights
         if hasattr(X, "schema"):
-            columns = [self._numbers(name) for name in layout.names]
+            features = self._features(layout)
             weight = None if weights is None else self._numbers(weights)
-            return Columns(columns, weight, X.num_rows)
+            return Columns(features, weight, X.num_rows)
         index = [int(name[1:]) for name in layout.names]  # x12 -> 12
         own = None if weights is None else int(weights[1:])
         every = index == list(range(X.shape[1]))
@@ -139,6 +143,41 @@ class Piece:
             return Columns(X if every else X[:, index], weight, X.shape[0])
         weight = None if own is None else X[:, own]
         return Columns(X if every else [X[:, j] for j in index], weight, X.shape[0])
+
+    def _features(self, layout: Layout) -> list[Values] | Values:
+        """The columns of a batch: a matrix, if they are those of one column of vectors."""
+        made = {name: self._vectors(name, length) for name, length in layout.lengths.items()}
+        for column, names in layout.vectors.items():
+            if names == layout.names:
+                return made[column]
+        place = {
+            name: (column, j) for column, of in layout.vectors.items() for j, name in enumerate(of)
+        }
+        columns = []
+        for name in layout.names:
+            column, j = place.get(name, (name, 0))
+            columns.append(made[column][:, j] if name in place else self._numbers(name))
+        return columns
+
+    def _vectors(self, name: str, length: int) -> Values:
+        """The vectors of a column as a matrix: NaN where a vector, or a value, is missing."""
+        array = plain_lists(self.data.column(name))
+        lengths = _lengths(array)
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        if (other := valid & (lengths != length)).any():
+            row = int(other.argmax())
+            raise ValueError(
+                f"{self.place.row(row, name)}: a vector of {lengths[row]} values, but the vectors "
+                f"before have {length}; give vectors of one length, or name other columns"
+            )
+        values: Values = array.flatten().to_numpy(zero_copy_only=False)  # without missing vectors
+        if valid.all():
+            return values.reshape(-1, length)
+        made = np.full(
+            (len(array), length), np.nan, values.dtype if values.dtype.kind == "f" else float
+        )
+        made[valid] = values.reshape(-1, length)
+        return made
 
     def _numbers(self, name: str) -> Values:
         """The numbers of a column of a batch: NaN where one is missing."""
@@ -160,6 +199,35 @@ class Piece:
                 ) from None
         values: Values = array.to_numpy(zero_copy_only=False)
         return values
+
+
+def plain_lists(array: pa.Array) -> pa.Array:
+    """Lists without the name of a type of their own, as that of tensors."""
+    import pyarrow as pa
+
+    return array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+
+
+def _lengths(array: pa.Array) -> I64:
+    """Of each list; 0 or anything of a missing one."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    found = pc.list_value_length(array)
+    return np.asarray(pc.fill_null(found, 0).cast(pa.int64()))
+
+
+def vector_lengths(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> dict[str, int]:
+    """How long the first vector of each column is; without columns whose vectors are missing."""
+    found: dict[str, int] = {}
+    for batch in batches:
+        for name in [name for name in names if name not in found]:
+            array = plain_lists(batch.column(name)).drop_null()
+            if len(array):
+                found[name] = int(_lengths(array)[0])
+        if len(found) == len(names):
+            break
+    return found
 
 
 def _without_missing(text: pa.Array) -> pa.Array:

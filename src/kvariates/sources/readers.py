@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,12 +27,13 @@ from kvariates.data.rows import check_sparse
 from kvariates.extras import needed
 from kvariates.sources.columns import Field, arrow_field, arrow_fields, listed, matrix_fields
 from kvariates.sources.input_file import InputFile
-from kvariates.sources.pieces import Piece, Place
+from kvariates.sources.pieces import Piece, Place, vector_lengths
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PIECE_ROWS = 2**19
+FIRST_ROWS = 64  # that are read to see how long vectors are
 PIECE_BYTES = 2**26  # of a piece of rows with many columns
 
 
@@ -81,6 +82,16 @@ class Reader(ABC):
     @abstractmethod
     def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
         """Read the wanted columns (all, if the parts are unknown) of about so many rows a piece."""
+
+    def arrow_fields(self, schema: pa.Schema) -> tuple[Field, ...]:
+        """The columns of a schema; the first rows tell how long vectors are if it does not."""
+        return arrow_fields(schema, self._vector_lengths)
+
+    def _vector_lengths(self, names: list[str]) -> dict[str, int]:
+        if not self.repeatable:  # a look at the first rows would be the only one
+            return {}
+        with closing(self.pieces(names, FIRST_ROWS)) as pieces:
+            return vector_lengths((piece.data for piece in pieces), names)
 
     def as_written(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         """These columns of all rows as they are, in batches; of a text table as text."""
@@ -221,7 +232,7 @@ class FrameReader(Reader):
 
         with one_line_errors(self.description):
             schema = pa.Schema.from_pandas(self.frame, preserve_index=False)
-        return [Part(self.description, arrow_fields(schema))]
+        return [Part(self.description, self.arrow_fields(schema))]
 
     def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
         import pyarrow as pa
@@ -257,7 +268,7 @@ class BatchReader(Reader):
 
     @cached_property
     def parts(self) -> list[Part]:
-        return [Part(self.description, arrow_fields(self.schema()))]
+        return [Part(self.description, self.arrow_fields(self.schema()))]
 
     def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
         with one_line_errors(self.description):
