@@ -165,7 +165,8 @@ struct OpenRows {
         if (s.open.size() == TILE) decide(s);
     }
     // Decides what is left after a parallel loop.
-    void finish(std::vector<Scratch>& all) const {
+    template <class S>
+    void finish(std::vector<S>& all) const {
         parallel(static_cast<index_t>(all.size()), static_cast<int>(all.size()),
                  [&](index_t thread) { decide(all[thread]); });
     }

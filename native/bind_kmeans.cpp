@@ -1,5 +1,6 @@
 // Bindings: assignments, sums and costs of clusters.
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "bind.hpp"
@@ -56,6 +57,24 @@ nb::tuple assign_yinyang(const Rows& rows, Table centers, In<std::int32_t> group
     float *u = data_of(upper, n), *l = data_of(lower, n * groups);
     return changed_and_work(
         run([&] { return active->assign_yinyang(rows.view, centers.data(), k, of, step, out, u, l, changes); }));
+}
+
+nb::object byte_rows(const Rows& rows) {
+    auto out = std::make_unique<ByteRows>();
+    if (!run([&] { return active->make_byte_rows(rows.view, *out); })) return nb::none();
+    return nb::cast(std::move(out));
+}
+
+nb::tuple assign_bytes(const Rows& rows, const ByteRows& bytes, Table centers, OptionalIn<float> moved,
+                       Out<label_t> labels, Out<float> upper, Out<float> lower, Changes* changes) {
+    const index_t k = count_some_centers(rows, centers), n = rows.view.n;
+    require(bytes.n == n && bytes.d == rows.view.d, "the bytes are those of other rows");
+    const float* step = data_of(moved, k);
+    label_t* out = labels_before(labels, moved, n, k);
+    float *u = data_of(upper, n), *l = data_of(lower, n);
+    const ByteKernels& with = choose_byte_kernels(*active);
+    return changed_and_work(run(
+        [&] { return active->assign_bytes(rows.view, bytes, with, centers.data(), k, step, out, u, l, changes); }));
 }
 
 void two_nearest(const Rows& rows, Table centers, Out<label_t> labels, Out<label_t> second, Out<double> cost,
@@ -181,6 +200,11 @@ void bind_kmeans(nb::module_& m) {
     m.def("assign_hamerly", assign_hamerly, "rows"_a, "centers"_a, "moved"_a.none(), "labels"_a, "upper"_a, "lower"_a,
           "tighten"_a, "changes"_a.none());
     m.def("assign_elkan", assign_elkan, "rows"_a, "centers"_a, "moved"_a.none(), "drift"_a, "labels"_a, "upper"_a,
+          "lower"_a, "changes"_a.none());
+    nb::class_<ByteRows>(m, "ByteRows");
+    m.def("fast_bytes", [] { return choose_byte_kernels(*active).fast; });
+    m.def("byte_rows", byte_rows, "rows"_a);
+    m.def("assign_bytes", assign_bytes, "rows"_a, "bytes"_a, "centers"_a, "moved"_a.none(), "labels"_a, "upper"_a,
           "lower"_a, "changes"_a.none());
     m.def("assign_yinyang", assign_yinyang, "rows"_a, "centers"_a, "group"_a, "moved"_a.none(), "labels"_a, "upper"_a,
           "lower"_a, "changes"_a.none());

@@ -6,10 +6,16 @@
 namespace kv {
 
 namespace plain { extern const Kernels kernels; }
+namespace plain_bytes { extern const ByteKernels byte_kernels; }
 #if defined(KV_X86)
 namespace v2 { extern const Kernels kernels; }
 namespace v3 { extern const Kernels kernels; }
 namespace v4 { extern const Kernels kernels; }
+namespace v2_bytes { extern const ByteKernels byte_kernels; }
+namespace v3_bytes { extern const ByteKernels byte_kernels; }
+namespace v4_bytes { extern const ByteKernels byte_kernels; }
+namespace v3_vnni { extern const ByteKernels byte_kernels; }
+namespace v4_vnni { extern const ByteKernels byte_kernels; }
 #endif
 
 std::vector<const Kernels*> available_kernels() {
@@ -21,6 +27,19 @@ std::vector<const Kernels*> available_kernels() {
     if (__builtin_cpu_supports("x86-64-v4")) out.push_back(&v4::kernels);
 #endif
     return out;
+}
+
+const ByteKernels& choose_byte_kernels(const Kernels& set) {
+#if defined(KV_X86)
+    __builtin_cpu_init();
+    if (&set == &v4::kernels)
+        return __builtin_cpu_supports("avx512vnni") ? v4_vnni::byte_kernels : v4_bytes::byte_kernels;
+    if (&set == &v3::kernels)
+        return __builtin_cpu_supports("avxvnni") ? v3_vnni::byte_kernels : v3_bytes::byte_kernels;
+    if (&set == &v2::kernels) return v2_bytes::byte_kernels;
+#endif
+    (void)set;
+    return plain_bytes::byte_kernels;
 }
 
 const Kernels* choose_kernels(const char* name) {

@@ -1,6 +1,7 @@
 // All operations of native/, as a table of functions: there is one such table per instruction set.
 #pragma once
 
+#include "byte_rows.hpp"
 #include "common.hpp"
 #include "dual.hpp"
 #include "exact_sums.hpp"
@@ -119,6 +120,10 @@ struct Kernels {
                                  label_t* labels, float* upper, float* lower, Changes*);
     AssignResult (*assign_yinyang)(const RowsView&, const double* centers, index_t k, const std::int32_t* group,
                                    const float* moved, label_t* labels, float* upper, float* lower, Changes*);
+    // Returns false if the rows have no bytes.
+    bool (*make_byte_rows)(const RowsView&, ByteRows&);
+    AssignResult (*assign_bytes)(const RowsView&, const ByteRows&, const ByteKernels&, const double* centers, index_t k,
+                                 const float* moved, label_t* labels, float* upper, float* lower, Changes*);
     void (*two_nearest)(const RowsView&, const double* centers, index_t k, const TwoNearest<double>&);
     // Returns how many rows moved.
     index_t (*hartigan)(const RowsView&, const double* weight, index_t k, const ClusterDrift&, const Partition&);
@@ -158,6 +163,8 @@ struct Kernels {
 // this machine cannot run them.
 const Kernels* choose_kernels(const char* name);
 std::vector<const Kernels*> available_kernels();
+// Returns those that go with these kernels, and are the fastest on this machine.
+const ByteKernels& choose_byte_kernels(const Kernels& set);
 
 #ifdef KV_ISA
 namespace KV_ISA {
@@ -181,6 +188,14 @@ void filter_row(const Csr<T>& rows, index_t i, const PackedCenters& packed, cons
 template <class T>
 void filter_double(const Dense<T>& rows, const index_t* id, int count, const PackedDoubles& packed, DoubleTile& tile);
 index_t vector_width();
+template <class T>
+bool make_byte_rows(const Dense<T>& rows, ByteRows& out);
+template <class T>
+bool make_byte_rows(const Csr<T>&, ByteRows&) {
+    return false;
+}
+// Returns false if the centres are too far from the rows.
+bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, index_t panel, ByteCenters& out);
 template <class T>
 bool quantize(const Dense<T>& rows, const double* cost, QuantizedRows& quantized);
 template <class T>

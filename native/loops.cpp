@@ -1,4 +1,5 @@
 // The operations on rows, compiled once per instruction set without fused multiply-add.
+#include "byte_assign.hpp"
 #include "candidate_gains.hpp"
 #include "elkan.hpp"
 #include "hamerly.hpp"
@@ -37,6 +38,14 @@ const Kernels kernels = {
     .assign_hamerly = KV_ROWS(assign_hamerly),
     .assign_elkan = KV_ROWS(assign_elkan),
     .assign_yinyang = KV_ROWS(assign_yinyang),
+    .make_byte_rows =
+        [](const RowsView& view, ByteRows& out) {
+            return with_rows(view, [&](auto rows) { return make_byte_rows(rows, out); });
+        },
+    .assign_bytes =
+        [](const RowsView& view, const ByteRows& bytes, const ByteKernels& with, auto... arguments) {
+            return with_rows(view, [&](auto rows) { return assign_bytes(rows, bytes, with, arguments...); });
+        },
     .two_nearest = KV_ROWS(two_nearest),
     .hartigan = KV_ROWS(hartigan),
     .update = KV_ROWS(update),

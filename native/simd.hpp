@@ -145,6 +145,19 @@ inline std::uint64_t register_mask(const double* a, const double* b) {
 }
 #endif
 
+// The lanes in which a <= b, as bits.
+inline std::uint32_t mask_at_most(vf a, vf b) {
+#if defined(__AVX512F__)
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LE_OQ);
+#elif defined(__AVX__)
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_LE_OQ)));
+#else
+    std::uint32_t bits = 0;
+    for (int l = 0; l < W; ++l) bits |= static_cast<std::uint32_t>(a[l] <= b[l]) << l;
+    return bits;
+#endif
+}
+
 template <class T>
 inline std::uint64_t tile_mask_below(const T* values, const T* limits) {
 #if defined(__AVX__)

@@ -30,6 +30,9 @@ class RowsView:
 
 class QuantizedRows: ...
 
+class ByteRows:
+    """Rows with one byte per value (see native/byte_rows.hpp)."""
+
 class Changes:
     """The rows that got a new label; `overflowed` if there were too many to list."""
 
@@ -75,6 +78,22 @@ def assign_hamerly(
     upper: F32,
     lower: F32,
     tighten: bool,
+    changes: Changes | None,
+) -> tuple[int, int, int, int]: ...
+def fast_bytes() -> bool:
+    """Whether this machine multiplies bytes faster than float32."""
+
+def byte_rows(rows: RowsView) -> ByteRows | None:
+    """None if bytes cannot hold the rows."""
+
+def assign_bytes(
+    rows: RowsView,
+    bytes: ByteRows,
+    centers: F64,
+    moved: F32 | None,
+    labels: Labels,
+    upper: F32,
+    lower: F32,
     changes: Changes | None,
 ) -> tuple[int, int, int, int]: ...
 def assign_elkan(

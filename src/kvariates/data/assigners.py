@@ -154,6 +154,39 @@ class HamerlyScan:
         return changed
 
 
+class ByteScan:
+    """A first pass over bytes, and one lower bound as Hamerly's. Dense rows only.
+
+    The bytes of the rows are made once. If they leave too many centres open, they do not pay.
+    """
+
+    BOUNDS = 50
+    FASTER = 3.0  # than the filter, for a pair (measured)
+
+    def __init__(self, rows: Rows, k: int) -> None:
+        self._rows, self._view, self._k = rows, rows.view, k
+        self._bytes = _native.byte_rows(rows.view)
+        self._upper = np.empty(rows.n, dtype=np.float32)
+        self._lower = np.empty(rows.n, dtype=np.float32)
+        self.work = math.inf
+
+    @classmethod
+    def pays(cls, rows: Rows, k: int) -> bool:
+        """Whether the machine multiplies bytes fast, and there are enough products."""
+        return rows.dense and _native.fast_bytes() and rows.d >= 64 and k >= 64
+
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
+        changed, *counts = _native.assign_bytes(
+            self._view, self._bytes, centers, moved, labels, self._upper, self._lower, changes
+        )
+        scanned, pairs, exact = counts
+        self.counts = counts
+        d = self._rows.d
+        self.work = self.BOUNDS * self._view.n + scanned * self._k * (d + 24) / self.FASTER
+        self.work += pairs * (d + 6) + exact * (8 * d + 200)
+        return changed
+
+
 class ElkanScan:
     """One lower bound for each centre (Elkan 2003)."""
 
@@ -260,6 +293,7 @@ SCANS: dict[str, Callable[[Rows, int], Scan]] = {
     "hamerly": HamerlyScan,
     "elkan": ElkanScan,
     # Sparse rows have no filter for groups; Hamerly's bounds give the same labels.
+    "bytes": ByteScan,
     "yinyang": lambda rows, k: (YinyangScan if rows.dense else HamerlyScan)(rows, k),
     "auto": AutoScan,
 }

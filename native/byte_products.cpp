@@ -1,0 +1,149 @@
+// Products of bytes (see byte_rows.hpp), compiled once per instruction set, and again with the instructions that
+// multiply four bytes at once, where processors may have them.
+#include "byte_rows.hpp"
+#include "simd.hpp"
+
+namespace kv::KV_BYTES {
+namespace {
+
+using namespace KV_ISA;
+
+constexpr int PANEL = W * R;  // centres
+constexpr int ROWS = 6;       // whose products with a panel are in registers
+
+// Adds the products of four bytes without a sign and four with one to each lane.
+inline vi add_products(vi sum, vi without, vi with) {
+#if defined(__AVX512VNNI__)
+    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)without, (__m512i)with);
+#elif defined(__AVXVNNI__) && !defined(__AVX512F__)
+    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)without, (__m256i)with);
+#else
+    for (int b = 0; b < 4; ++b) sum += ((without >> (8 * b)) & 255) * ((with << (24 - 8 * b)) >> 24);
+    return sum;
+#endif
+}
+
+template <int N>
+inline void multiply(const std::int8_t* const* row, const std::uint8_t* panel, index_t words, vi (&sum)[N][R]) {
+    for (index_t i = 0; i < words; ++i, panel += 4 * PANEL) {
+        vi c[R];
+        for (int v = 0; v < R; ++v) c[v] = read<vi>(panel + 4 * W * v);
+        for (int r = 0; r < N; ++r) {
+            const vi x = splat(read<std::int32_t>(row[r] + 4 * i));
+            for (int v = 0; v < R; ++v) sum[r][v] = add_products(sum[r][v], c[v], x);
+        }
+    }
+}
+
+// A panel of centres.
+struct Panel {
+    const std::uint8_t* p;
+    const float *half, *norm, *error, *step;
+
+    Panel(const ByteCenters& centers, index_t first)
+        : p(centers.p.data() + first * centers.width),
+          half(centers.half.data() + first),
+          norm(centers.norm.data() + first),
+          error(centers.error.data() + first),
+          step(centers.step.data() + first) {}
+
+    // Of row i and W centres.
+    vf low(const ByteRows& rows, index_t i, vi sum, int v) const {
+        const vf value = load(half + v * W) - rows.error[i] * load(norm + v * W) - rows.norm[i] * load(error + v * W);
+        return value - (rows.step[i] * load(step + v * W)) * __builtin_convertvector(sum, vf);
+    }
+};
+
+// The two smallest values in each lane.
+struct Smallest {
+    vf best, second;
+    vi arg;
+};
+
+struct TwoSmallestOfRows {
+    Smallest row[BYTE_TILE];
+
+    void clear(int count) {
+        const vf none = splat(std::numeric_limits<float>::infinity());
+        for (int r = 0; r < count; ++r) row[r] = {none, none, vi{}};
+    }
+    [[gnu::always_inline]] inline void offer(int r, vf low, index_t first) {
+        Smallest& of = row[r];
+        const vi closer = low < of.best;
+        const vf less = of.second < low ? of.second : low;
+        of.second = closer ? of.best : less;
+        of.arg = closer ? splat(static_cast<std::int32_t>(first)) : of.arg;
+        of.best = closer ? low : of.best;
+    }
+    void finish(int count, ByteTile& out) const {
+        for (int r = 0; r < count; ++r) {
+            TwoSmallest<float, label_t> two{row[r].best[0], row[r].second[0], row[r].arg[0], 0};
+            for (int l = 1; l < W; ++l) {
+                two.offer(row[r].best[l], row[r].arg[l] + l);
+                two.second = std::min(two.second, row[r].second[l]);
+            }
+            out.best[r] = two.best, out.second[r] = two.second, out.arg[r] = two.arg;
+        }
+    }
+};
+
+struct NearOfRows {
+    NearCenters& out;
+
+    [[gnu::always_inline]] inline void offer(int r, vf low, index_t first) {
+        for (std::uint32_t bits = mask_at_most(low, splat(out.limit[r])); bits; bits &= bits - 1) {
+            if (out.count[r] < MOST_NEAR)
+                out.center[r][out.count[r]] = static_cast<label_t>(first + __builtin_ctz(bits));
+            ++out.count[r];
+        }
+    }
+};
+
+template <int N, class Found>
+inline void compare(const ByteRows& rows, const index_t* id, int at, const Panel& panel, index_t first, Found& found) {
+    const std::int8_t* row[N];
+    vi sum[N][R];
+    for (int r = 0; r < N; ++r) {
+        row[r] = rows.row(id[at + r]);
+        for (int v = 0; v < R; ++v) sum[r][v] = splat(rows.start[id[at + r]]);
+    }
+    multiply<N>(row, panel.p, rows.width / 4, sum);
+    for (int r = 0; r < N; ++r)
+        for (int v = 0; v < R; ++v) found.offer(at + r, panel.low(rows, id[at + r], sum[r][v], v), first + v * W);
+}
+
+template <class Found>
+void scan(const ByteRows& rows, const ByteCenters& centers, const index_t* id, int count, Found& found) {
+    for (index_t first = 0; first < centers.k; first += PANEL) {
+        const Panel panel(centers, first);
+        int at = 0;
+        for (; at + ROWS <= count; at += ROWS) compare<ROWS>(rows, id, at, panel, first, found);
+        with_count<ROWS - 1>(count - at, [&](auto n) { compare<n()>(rows, id, at, panel, first, found); });
+    }
+}
+
+void two_smallest(const ByteRows& rows, const ByteCenters& centers, const index_t* id, int count, ByteTile& out) {
+    TwoSmallestOfRows found;
+    found.clear(count);
+    scan(rows, centers, id, count, found);
+    found.finish(count, out);
+}
+
+void near(const ByteRows& rows, const ByteCenters& centers, const index_t* id, int count, NearCenters& out) {
+    std::fill(out.count, out.count + count, 0);
+    NearOfRows found{out};
+    scan(rows, centers, id, count, found);
+}
+
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+constexpr bool FAST = true;
+#else
+constexpr bool FAST = false;
+#endif
+
+}  // namespace
+
+extern const ByteKernels byte_kernels;
+const ByteKernels byte_kernels = {FAST, PANEL, two_smallest, near};
+
+}  // namespace kv::KV_BYTES

@@ -1,0 +1,76 @@
+// The first pass of an assignment: rows and centres with one byte per value, and a proven bound on the error of their
+// products. It excludes nearly all centres of a row; the rest is decided by the filter (filter.hpp) or in float64.
+//
+// Rows and centres are shifted by a common offset and scaled by a power of two. Write x, c for the results, and
+//     v(x, c) = ||c||^2 / 2 - x.c,        ||x - c||^2 = 2 v + ||x||^2,
+// as in filter.hpp. With bytes q and p,
+//     x = s q + e,  ||e|| <= error,        c = t p + f,  ||f|| <= error of c,
+//     x.c = s t (q.p) + s q.f + e.c,       |x.c - s t (q.p)| <= ||s q|| error of c + error ||c||.
+// q.p is an integer and exact. So
+//     low = ||c||^2 / 2 - error ||c|| - ||s q|| error of c - s t (q.p)  <=  v  <=  low + 2 (error ||c|| + ||s q|| error of c).
+//
+// Rounding. `low` is computed in float32 with at most eight roundings of terms whose magnitudes add up to at most
+// ||c||^2 / 2 + error ||c|| + ||s q|| (error of c + ||t p||). It stays a lower bound because ||c||^2 / 2 is made
+// smaller by BYTE_ROUNDING of itself, ||c|| larger, and the error of c larger by BYTE_ROUNDING (||c|| + ||t p||), and
+// because BYTE_ROUNDING is sixteen units. That is also more than the rounding of the reference in terms of ||c||^2; that in terms
+// of ||x||^2, below 2^-32 ||x||^2 for up to 2^20 features, is added to upper bounds (`byte_slack`).
+//
+// Range. The longest row has a norm of about 2^30. Centres with a norm above 2^50 are left to the filter, and so are
+// rows and centres at a scale beyond 2^400 or below 2^-400. What underflows changes v by less than BYTE_LOST, which is added to
+// upper bounds.
+#pragma once
+
+#include "filter.hpp"
+
+namespace kv {
+
+constexpr index_t MOST_BYTES = 32768;       // features whose products fit into 32 bits
+constexpr int BYTE_TILE = 96;               // rows that are compared with a panel of centres, one after the other
+constexpr int MOST_NEAR = 24;               // centres of a row that are decided in float64; with more, the filter is faster
+constexpr double BYTE_ROUNDING = 0x1p-20;   // sixteen units of float32
+constexpr double BYTE_LOST = 0x1p-90;
+
+struct ByteRows {
+    index_t n = 0, d = 0;
+    index_t width = 0;  // bytes of a row: d rounded up to a multiple of 64; the rest is zero
+    double scale = 1;
+    std::vector<double> offset;  // d
+    Buffer<std::int8_t> q;       // n x width
+    Buffer<float> step;          // n: s
+    Buffer<float> error, norm;   // n: ||e|| and ||s q||, rounded up
+    Buffer<float> norm2;         // n: ||x||^2, rounded
+    Buffer<std::int32_t> start;  // n: -128 times the sum of q, since the bytes of centres are stored as p + 128
+
+    const std::int8_t* row(index_t i) const { return q.data() + i * width; }
+};
+
+// Centres in panels, as wide as the machine's registers allow: for each four features the bytes of all centres of the
+// panel. What is missing in the last panel is infinitely far.
+struct ByteCenters {
+    index_t k = 0, width = 0, panel = 0;  // panel: centres in a panel
+    Buffer<std::uint8_t> p;               // p + 128
+    Buffer<float> half, norm, error, step;
+};
+
+// Of each row of a tile: the two smallest values of `low`, and the centre of the smallest.
+struct ByteTile {
+    alignas(64) float best[BYTE_TILE], second[BYTE_TILE];
+    label_t arg[BYTE_TILE];
+};
+
+// Of each row of a tile: the centres with low <= limit, ascending; `count` may exceed MOST_NEAR.
+struct NearCenters {
+    float limit[BYTE_TILE];
+    int count[BYTE_TILE];
+    label_t center[BYTE_TILE][MOST_NEAR];
+};
+
+// Compiled for each set of instructions for products of bytes.
+struct ByteKernels {
+    bool fast;  // whether the machine multiplies bytes faster than float32
+    index_t panel;
+    void (*two_smallest)(const ByteRows&, const ByteCenters&, const index_t* id, int count, ByteTile&);
+    void (*near)(const ByteRows&, const ByteCenters&, const index_t* id, int count, NearCenters&);
+};
+
+}  // namespace kv
