@@ -116,18 +116,20 @@ def test_memory_maps(tmp_path):
     check_layout(np.memmap(tmp_path / "rows", np.float32, "r", shape=plain.shape), plain)
 
 
-def test_half_precision_becomes_single():
-    data = rows(75, 5, seed=76).astype(np.float16)
-    init = np.unique(data.astype(np.float64), axis=0)[:4]
-    model, single = fit(data, init), fit(data.astype(np.float32), init)
-    assert model.cluster_centers_.dtype == np.float32
-    assert same_bits(model, single)
-    assert same_bits(fit(pd.DataFrame(data), init), single)
-    assert KMedian(3, random_state=0).fit(data).cluster_centers_.dtype == np.float32
+def test_small_numbers_become_single():
+    """float32 holds all of them."""
+    for kind in ("float16", "int8", "uint8"):
+        data = (rows(75, 5, seed=76) * 3 + 9).astype(kind)
+        init = np.unique(data.astype(np.float64), axis=0)[:4]
+        model, single = fit(data, init), fit(data.astype(np.float32), init)
+        assert model.cluster_centers_.dtype == np.float32
+        assert same_bits(model, single)
+        assert same_bits(fit(pd.DataFrame(data), init), single)
+        assert KMedian(3, random_state=0).fit(data).cluster_centers_.dtype == np.float32
 
 
 def test_other_numbers_become_double():
-    for kind in ("int8", "uint64", "bool", "longdouble"):
+    for kind in ("int16", "uint64", "bool", "longdouble"):
         data = (np.abs(rows(75, 5, seed=76)) * 3).astype(kind)
         init = np.unique(data.astype(np.float64), axis=0)[:4]
         model = fit(data, init)

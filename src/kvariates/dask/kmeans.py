@@ -25,6 +25,7 @@ from kvariates.dask.partitions import (
 from kvariates.dask.transport import DaskTransport, HasClient, client_for, limited_threads
 from kvariates.data.exact_sums import to_float
 from kvariates.data.rows import Floats, Labels
+from kvariates.estimators import validation
 from kvariates.estimators.cluster_kmeans import ClusterKMeans, HeldRows, engine
 from kvariates.estimators.file_shares import is_path
 from kvariates.estimators.partitions import FittedModel
@@ -121,7 +122,7 @@ class KMeans(HasClient, ClusterKMeans):
 
     def _remote_distances(self, X: Any, model: FittedModel) -> Any:
         if isinstance(X, da.Array):
-            dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+            dtype = validation.row_dtype(X.dtype)
             rows, k = whole_rows(X), len(model.centers)
             none = np.empty((0, k), dtype=dtype)
             return rows.map_blocks(

@@ -160,7 +160,7 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
         self : AntiClustering
         """
         dtype = [np.float64, np.float32] if self._uses_distances() else np.float64
-        with input_errors.one_line(X):
+        with input_errors.one_line(X) as X:
             X = validate_data(self, X, dtype=dtype, order="C")
         n, G = len(X), int(self.n_groups)
         validation.enough_rows(n, G, "n_groups")
@@ -321,7 +321,7 @@ class AntiClusterKFold(BaseCrossValidator):
             yield labels == fold
 
     def _folds(self, X: Any, y: Any, groups: Any) -> Labels:
-        with input_errors.one_line(X):
+        with input_errors.one_line(X) as X:
             X = check_array(X, dtype=np.float64)
         check_consistent_length(X, y, groups)
         if len(X) < self.n_splits:

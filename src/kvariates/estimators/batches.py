@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from kvariates.data.blocks import Block, SourceBlocks
 from kvariates.data.rows import F64, Floats, Numbers, check_sparse
 from kvariates.estimators import input_errors, validation
+from kvariates.estimators.array_input import host_array
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import CentersOfRows
 from kvariates.estimators.validation import KMeansMetric, MissingRows
@@ -58,6 +59,7 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
         validation.no_weights(sample_weight)
         yield from ((block, None) for block in X)
     elif is_table(X):
+        X = host_array(X)
         X = X if hasattr(X, "shape") else np.asarray(X)
         if len(X.shape) == 0:
             yield X, None  # is refused as a batch
@@ -153,7 +155,7 @@ class LearnsFromBatches(CentersOfRows):
         strict = self.missing == "error"
         options: dict[str, Any] = {"ensure_min_samples": 0, "ensure_all_finite": strict}
         # What float32 cannot hold becomes infinite, and is refused.
-        with np.errstate(all="ignore"), input_errors.one_line(X):
+        with np.errstate(all="ignore"), input_errors.one_line(X) as X:
             options = {**validation.row_options(X), **options}
             options |= {"dtype": self._dtype} if begun else {}
             X = validate_data(self, X, reset=not begun, **options)

@@ -67,7 +67,7 @@ class FittedCenters(
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         check_sparse(X)
-        with input_errors.one_line(X):
+        with input_errors.one_line(X) as X:
             X = validate_data(self, X, reset=reset, **validation.row_options(X))
         return validation.canonical(X)
 

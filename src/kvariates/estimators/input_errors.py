@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from kvariates.data.blocks import SourceBlocks
+from kvariates.estimators.array_input import host_array, is_bfloat16
 from kvariates.sources.columns import listed
 
 SHOWN = 40  # characters of a value
@@ -28,11 +29,15 @@ RESHAPE = "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one 
 
 
 @contextmanager
-def one_line(X: Any) -> Iterator[None]:
-    """Replace the errors of scikit-learn's validators, called inside, by clearer ones."""
+def one_line(X: Any) -> Iterator[Any]:
+    """Replace the errors of scikit-learn's validators, called inside, by clearer ones.
+
+    They are to check the X that this returns: a NumPy array, if X is an array of another library.
+    """
     refuse_kind(X)
+    X = host_array(X)
     try:
-        yield
+        yield X.astype(np.float32) if is_bfloat16(X) else X
     except (TypeError, ValueError) as error:
         better = explained(X, error)
         if better is None:
@@ -152,7 +157,7 @@ class BadColumn:
     """A column that is not made of numbers: its name in words, and the first such value."""
 
     name: str
-    kind: str  # "text", "dates", "durations", "missing" or "objects"
+    kind: str  # "text", "dates", "durations", "missing", "vectors" or "objects"
     value: Any
     row: int
 
@@ -179,6 +184,8 @@ def _bad_columns(X: Any) -> Exception | None:
         "durations": f"{hold} durations ({shown}); {out}, or give numbers, such as seconds.",
         "missing": f"{hold} missing values (NaN), first in row {first.row}; leave such rows out, "
         "or fill them in, e.g. with sklearn.impute.SimpleImputer.",
+        "vectors": f"setting an array element with a sequence: {hold} vectors; give them as a "
+        f"matrix, np.stack(list(X[{first.name}])), or kvariates.sources.blocks(X).",
         "objects": f"float() argument must be a string or a real number: {hold} a "
         f"{type(first.value).__name__} ({shown}); every value must be a number.",
     }
@@ -206,6 +213,9 @@ def _name(X: Any, j: int) -> str:
 
 def _bad_column(X: Any, j: int, column: Any) -> BadColumn | None:
     kinds = {"M": "dates", "m": "durations", "U": "text", "S": "text"}
+    named = hasattr(X, "columns")
+    if named and len(column) and not isinstance(column[0], str) and np.ndim(column[0]) == 1:
+        return BadColumn(_name(X, j), "vectors", None, 0)
     if column.dtype.kind in "fiub":
         return None
     if column.dtype.kind in kinds and len(column):

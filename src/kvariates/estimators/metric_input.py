@@ -23,6 +23,7 @@ from kvariates.data.metrics import (
 )
 from kvariates.data.rows import F64, check_sparse
 from kvariates.estimators import input_errors, validation
+from kvariates.estimators.array_input import host_array
 from kvariates.guarantees import LOST
 
 TOLERANCE = 1e-6  # times the largest distance: how much equal distances may differ
@@ -101,7 +102,7 @@ def _checked(X: Any, metric: Metric, check: Callable[..., Any]) -> Any:
 def checked_rows(X: Any, check: Callable[..., Any], *, sparse_allowed: bool) -> Any:
     """X as a dense array, or CSR if that is allowed; `check` is a validator of scikit-learn."""
     check_sparse(X)
-    with input_errors.one_line(X):
+    with input_errors.one_line(X) as X:
         options = {**validation.row_options(X), "accept_sparse": "csr" if sparse_allowed else False}
         X = check(X, **options)
     return validation.canonical(X)
@@ -111,6 +112,7 @@ def objects(X: Any) -> Any:
     """A list of things that only the callable understands; numbers are checked as usual."""
     if sparse.issparse(X):
         raise ValueError("X is sparse, and a callable metric takes rows; use X.toarray().")
+    X = host_array(X)
     if not hasattr(X, "shape"):
         return list(X)
     array = np.asarray(X)

@@ -276,7 +276,7 @@ def checked_block(block: Any, where: str) -> Floats:
     """The rows as float32 or float64, dense or CSR; there may be none. ValueError in one line."""
     _refuse_text(block, where)
     check_sparse(block)
-    options = {**validation.CSR_OR_DENSE, "ensure_min_samples": 0, "ensure_all_finite": False}
+    options = {**validation.row_options(block), "ensure_min_samples": 0, "ensure_all_finite": False}
     try:
         X: Floats = validation.canonical(check_array(block, **options))
     except (ValueError, TypeError) as error:

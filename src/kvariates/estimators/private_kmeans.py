@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kvariates.data.lattice_rows import Adjacency
 from kvariates.data.rows import Labels, Rows, check_sparse
 from kvariates.estimators import validation
+from kvariates.estimators.array_input import host_array
 from kvariates.estimators.callbacks import FitReport
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.private_input import (
@@ -159,6 +160,7 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
 
     @validation.all_or_nothing
     def _fit(self, X: Any, report: FitReport) -> None:
+        X = host_array(X)
         spec = DomainSpec.of(self.bounds, self.radius, self.center, X)
         claim = checked_claim(self.epsilon, self.delta)
         method = self._method_of(PRIVATE_METHODS)

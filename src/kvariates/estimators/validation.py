@@ -78,6 +78,7 @@ CONSTRAINTS: dict[str, Any] = {  # of parameters that mean the same wherever the
     "tol": [Interval(Real, 0, None, closed="left")],
     "verbose": ["verbose"],
 }
+SMALL = frozenset({"float16", "int8", "uint8"})
 CSR_OR_DENSE: dict[str, Any] = {  # for scikit-learn's validators of rows
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
@@ -86,10 +87,16 @@ CSR_OR_DENSE: dict[str, Any] = {  # for scikit-learn's validators of rows
 }
 
 
+def row_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type to which rows are converted, and that of their centres."""
+    single = dtype == np.float32 or dtype.name in SMALL
+    return np.dtype(np.float32 if single else np.float64)
+
+
 def row_options(X: Any) -> dict[str, Any]:
-    """CSR_OR_DENSE for X. float16 becomes float32, which holds all its values."""
-    half = set(input_errors.types_of(X)) == {"float16"}
-    return {**CSR_OR_DENSE, "dtype": [np.float32, np.float64]} if half else CSR_OR_DENSE
+    """CSR_OR_DENSE for X. SMALL types become float32, which holds all their values."""
+    small = SMALL.issuperset(input_errors.types_of(X))
+    return {**CSR_OR_DENSE, "dtype": [np.float32, np.float64]} if small else CSR_OR_DENSE
 
 
 def constraints(names: str, **others: list[Any]) -> dict[str, list[Any]]:
@@ -201,7 +208,7 @@ def weight_range(least: float, most: float) -> None:
 def rows(X: Any, n_clusters: int) -> Any:
     """X, checked and converted, with at least as many rows as clusters."""
     check_sparse(X)
-    with input_errors.one_line(X):
+    with input_errors.one_line(X) as X:
         X = check_array(X, **row_options(X))
     X = canonical(X)
     enough_rows(X.shape[0], n_clusters)

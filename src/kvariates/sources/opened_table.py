@@ -152,8 +152,8 @@ class OpenedTable:
             for field in part.fields:
                 if field.ragged and (not names or {field.name, *field.features} & {*names}):
                     raise ValueError(
-                        f"{part.place}: column {field.name!r} holds {field.type}, not numbers: only "
-                        "rows tell how long these are; write them as a fixed-size list"
+                        f"{part.place}: column {field.name!r} holds {field.type}, not numbers: "
+                        "only rows tell how long these are; write them as a fixed-size list"
                     )
                 if field.name in names and not (field.numeric or field.type == "null"):
                     raise ValueError(
