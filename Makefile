@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Compiled modules are kept: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help build demo test test-slow test-oldest wheels bench bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants native-mutants federated docs lint format sanitize tsan hostile browser clean
+.PHONY: help build demo test test-slow test-oldest wheels bench bench-embeddings bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants native-mutants federated docs lint format sanitize tsan hostile browser clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -29,6 +29,7 @@ help:
 	@echo "make hostile        run out of memory, signals and failures on purpose, thousands of times (minutes)"
 	@echo "make browser        install Debian's Chromium for the tests of pages (as root)"
 	@echo "make bench          compare k-means with scikit-learn, scikit-learn-intelex and faiss"
+	@echo "make bench-embeddings  the same on embeddings, also with superkmeans and clostera"
 	@echo "make bench-kmedian  compare k-median with FasterPAM, and measure large data"
 	@echo "make bench-private  measure the cost of private k-means for every method, and large data"
 	@echo "make bench-streams  measure streams and data larger than memory (writes a file of 8 GB)"
@@ -76,6 +77,11 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+# What cannot be installed is left out, and the report says so.
+bench-embeddings: $(VENV)/.bench
+	-@$(PIP) install superkmeans clostera
+	$(BIN)/python -m benchmarks.embeddings
 
 bench-kmedian: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.kmedian

@@ -5,7 +5,9 @@ Each library runs through its public names with its default threads:
   back to scikit-learn is an error. Seeding is the k-means++ of oneDAL (plain and greedy).
 - faiss: float32 only, with all points. It returns no labels, so one search for them is timed, too
   (the fit of every other library ends with this pass). It has no stopping rule like scikit-learn's.
-  Its SuperKMeans takes no starting centres and skips work at random, so it is not compared.
+- faiss-super (`faiss.SuperKmeans`), superkmeans and clostera: of embeddings only. They take no
+  starting centres: all begin with random rows of their own. The first two skip distances by a test
+  that may err, so their labels are approximate. superkmeans uses all rows, as the others do.
 A library that is not installed is left out, and the report says so.
 """
 
@@ -47,6 +49,7 @@ class Contestant:
     takes_csr: bool = True
     greedy: bool = True
     converges: bool = True
+    takes_start: bool = True
 
     def takes(self, work: Workload) -> bool:
         return work.dtype in self.dtypes and (self.takes_csr or not work.is_sparse)
@@ -134,7 +137,82 @@ def faiss() -> Contestant:
     )
 
 
-MAKERS = {"kvariates": kvariates, "sklearn": scikit_learn, "intelex": intelex, "faiss": faiss}
+def _random_start(name: str, refine: Refine) -> Contestant:
+    """A library that draws its first centres itself, from the rows."""
+
+    def seed(X: Data, k: int, trials: int | None, seed: int) -> Array:
+        raise NotImplementedError(f"{name} has no seeding of its own to measure")
+
+    def fit(X: Data, k: int) -> object:
+        return refine(X, X[:k], 20, 0.0)
+
+    return Contestant(
+        name, seed, refine, fit, ("float32",),
+        takes_csr=False, greedy=False, converges=False, takes_start=False,
+    )  # fmt: skip
+
+
+def faiss_super() -> Contestant:
+    library = importlib.import_module("faiss")
+    if not hasattr(library, "SuperKmeans"):
+        raise ImportError("this faiss has no SuperKmeans", name="faiss.SuperKmeans")
+
+    def refine(X: Data, start: Array, steps: int, tol: float) -> Fit:
+        model = library.SuperKmeans(
+            X.shape[1],
+            len(start),
+            niter=steps,
+            min_points_per_centroid=1,
+            max_points_per_centroid=len(X),
+        )
+        model.train(X)
+        model.assign(X)
+        return Fit(model.centroids, steps)
+
+    return _random_start("faiss-super", refine)
+
+
+def superkmeans() -> Contestant:
+    library = importlib.import_module("superkmeans")
+
+    def refine(X: Data, start: Array, steps: int, tol: float) -> Fit:
+        model = library.SuperKMeans(
+            len(start),
+            X.shape[1],
+            hierarchical=False,
+            iters=steps,
+            sampling_fraction=1.0,
+            max_points_per_cluster=len(X),
+            early_termination=tol > 0,
+            tol=tol,
+        )
+        centres = model.train(X)
+        model.assign_training_points(X, centres)
+        return Fit(centres, len(model.iteration_stats))
+
+    return _random_start("superkmeans", refine)
+
+
+def clostera() -> Contestant:
+    library = importlib.import_module("clostera")
+
+    def refine(X: Data, start: Array, steps: int, tol: float) -> Fit:
+        model = library.DenseKMeans(k=len(start), iterations=steps, init="random")
+        model.fit(X)
+        return Fit(model.cluster_centers_, steps)
+
+    return _random_start("clostera", refine)
+
+
+MAKERS = {
+    "kvariates": kvariates,
+    "sklearn": scikit_learn,
+    "intelex": intelex,
+    "faiss": faiss,
+    "faiss-super": faiss_super,
+    "superkmeans": superkmeans,
+    "clostera": clostera,
+}
 OURS = "kvariates"
 PEERS = ("sklearn", "intelex", "faiss")
 

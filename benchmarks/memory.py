@@ -44,7 +44,7 @@ def measure(work: Workload, X: Data, contestants: list[Contestant]) -> Memory:
     ]
     with tempfile.TemporaryDirectory() as folder:
         file = _save(X, Path(folder))
-        extra = {name: _ask(name, file, work.k) for name in there}
+        extra = {name: extra_of(name, file, work.k) for name in there}
     size = bytes_of(X)
     return Memory(work.name, size, int(SHARE * size) + A_ROW * work.n, extra, work.is_sparse)
 
@@ -67,7 +67,8 @@ def _load(file: Path) -> Data:
     return sparse.csr_array(tuple(parts), shape=json.loads((file / "shape.json").read_text()))
 
 
-def _ask(contestant: str, file: Path, k: int) -> int:
+def extra_of(contestant: str, file: Path, k: int) -> int:
+    """Bytes that a fit of the rows in this file needs in addition to them."""
     command = [sys.executable, "-m", "benchmarks.memory", contestant, str(file), str(k)]
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     if done.returncode:

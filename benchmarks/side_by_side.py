@@ -25,9 +25,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from benchmarks.processes import Run
 from benchmarks.report import BUSY, table
 from benchmarks.side_by_side_cells import SUITES, cells
-from benchmarks.side_by_side_worker import Run, Version
+from benchmarks.side_by_side_worker import Version
 from benchmarks.workloads import ROOT, data_folder
 
 SPREAD = 0.1  # of the median, between the quartiles, before a round counts as disturbed

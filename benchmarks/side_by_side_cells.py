@@ -5,6 +5,7 @@
 | main | every section of `python -m benchmarks` on every workload |
 | kmedian | those of `python -m benchmarks.kmedian` |
 | private | those of `python -m benchmarks.private --only scale` |
+| embeddings | our tasks of `python -m benchmarks.embeddings` |
 | more | the other refinements, seedings and objectives of `KMeans` |
 
 Tasks use public names of kvariates only, so that they run in every version. Seeds are fixed: two
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import contestants, kmedian_data, private_data, workloads
+from benchmarks import contestants, embedding_tasks, kmedian_data, private_data, workloads
 from benchmarks.sections import SECTIONS, STEPS, Section, applies
 from benchmarks.workloads import Data, Workload, clustered, data_folder
 
@@ -168,7 +169,24 @@ def private(quick: bool = False) -> Iterator[Cell]:
             yield Cell(f"delta={delta:g}", name, make, task, name.startswith("10,"))
 
 
-SUITES = {"main": main, "kmedian": kmedian, "private": private, "more": more}
+# --- embeddings ------------------------------------------------------------------------------
+
+
+def embeddings(quick: bool = False) -> Iterator[Cell]:
+    for cell in embedding_tasks.cells(quick):
+        if (
+            contestants.OURS in cell.libraries
+            and cell.section != "memory"
+            and not cell.rows.missing
+        ):
+            kind, data = cell.section.split("-")[0], f"{cell.rows.name} k={cell.k}"
+            task = partial(embedding_tasks.TASKS[kind], cell, contestants.OURS)
+            yield Cell(cell.section, data, cell.rows.make, task)
+
+
+SUITES = {
+    "main": main, "kmedian": kmedian, "private": private, "embeddings": embeddings, "more": more
+}  # fmt: skip
 
 
 def cells(suite: str, *, quick: bool = False, full: bool = False) -> list[Cell]:

@@ -5,9 +5,9 @@ import warnings
 
 import pytest
 from benchmarks import side_by_side
+from benchmarks.processes import Run
 from benchmarks.side_by_side import Compared, Round
 from benchmarks.side_by_side_cells import SUITES, cells
-from benchmarks.side_by_side_worker import Run
 
 PACKAGE = """
 import time
