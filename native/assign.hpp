@@ -152,14 +152,10 @@ struct OpenRows {
     const Centers& centers;
     const PackedCenters& packed;
     label_t* labels;
-    PackedDoubles doubles{};
+    mutable LazyDoubles<typename Rows::value_type> doubles;
 
     OpenRows(const Rows& rows_, const Centers& centers_, const PackedCenters& packed_, label_t* labels_)
-        : rows(rows_), centers(centers_), packed(packed_), labels(labels_) {
-        if constexpr (!Rows::sparse)
-            if (rows.n >= 4 * BLOCK)  // packing costs little beside the scan
-                doubles = pack_dense<double>(rows, centers.c, centers.k, packed.offset);
-    }
+        : rows(rows_), centers(centers_), packed(packed_), labels(labels_) {}
     void add(index_t i, Scratch& s) const {
         s.open.push_back(i);
         if (s.open.size() == TILE) decide(s);
@@ -172,11 +168,12 @@ struct OpenRows {
     }
 
 private:
-    static constexpr std::size_t FEW = 4;  // rows for which a tile costs more than filtering each by itself
+    static constexpr std::size_t FEW = 4;    // rows for which a tile costs more than filtering each by itself
+    static constexpr std::size_t MANY = 16;  // those that are worth to pack the centres in float64
 
     void decide(Scratch& s) const {
         s.total.pairs += static_cast<index_t>(s.open.size()) * centers.k * 2;
-        if (s.open.size() <= FEW || doubles.k == 0)
+        if (Rows::sparse || s.open.size() <= (doubles.made() ? FEW : MANY))
             for (index_t i : s.open) {
                 const Candidates all{nullptr, centers.k};
                 filter_row(rows, i, packed, all, s.single);
@@ -189,7 +186,7 @@ private:
     }
     void decide_tile(Scratch& s) const {
         const int count = static_cast<int>(s.open.size());
-        filter_double(rows, s.open.data(), count, doubles, s.doubles);
+        filter_double(rows, s.open.data(), count, doubles.of(centers, packed), s.doubles);
         label_t first[TILE];
         Nearest best[TILE];
         std::fill(first, first + TILE, -1);
@@ -269,12 +266,11 @@ struct CenterDistances {
 // Empty if the distances would take much time beside a scan of the rows: there are k^2 of them, and centres of sparse
 // rows have many more features than a row stores.
 template <class Rows>
-CenterDistances center_distances(const Rows& data, const double* c, index_t k) {
+CenterDistances center_distances(const Rows& data, const double* c, index_t k, const PackedCenters& packed) {
     CenterDistances out;
     out.half.assign(k, 0);
     if (k < 2 || Rows::sparse || k * k > 4 * data.n) return out;
     const Dense<double> rows{c, k, data.d};
-    const PackedCenters packed = pack_centers(rows, exact_centers(rows, c, k));
     out.distance.assign(k * k, 0);
     auto scratch = make_scratch(rows, k);
     parallel((k + TILE - 1) / TILE, scratch, [&](index_t tile, Scratch& s) {

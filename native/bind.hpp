@@ -163,13 +163,15 @@ struct Rows {
     nb::object owner;
 };
 
-inline index_t count_centers(const Rows& rows, const Table& centers) {
+template <class A>
+index_t count_centers(const Rows& rows, const A& centers) {
     require(extent(centers, 1) == rows.view.d, "centres must have as many features as the rows");
     require(extent(centers, 0) < std::numeric_limits<label_t>::max(), "there are more centres than labels");
     return extent(centers, 0);
 }
 
-inline index_t count_some_centers(const Rows& rows, const Table& centers) {
+template <class A>
+index_t count_some_centers(const Rows& rows, const A& centers) {
     require(extent(centers, 0) > 0, "there are no centres; give at least one");
     return count_centers(rows, centers);
 }

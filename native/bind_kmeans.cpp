@@ -163,11 +163,18 @@ void costs(const Rows& rows, Table centers, In<label_t> labels, Out<double> cost
     run([&] { active->costs(rows.view, centers.data(), k, of, out); });
 }
 
-void distances(const Rows& rows, Table centers, bool squared, OutMatrix out) {
+void distances(const Rows& rows, Matrix centers, bool squared, OutMatrix out) {
     const index_t k = count_centers(rows, centers);
     require(is_double(out) == rows.view.is_double, "distances must have the type of the rows");
     void* p = data_of(out, rows.view.n * k);
-    run([&] { active->distances(rows.view, centers.data(), k, squared, p); });
+    run([&] { active->distances(rows.view, dense_view(centers), squared, p); });
+}
+
+void nearest_of_few(const Rows& rows, Matrix centers, Out<label_t> labels) {
+    count_some_centers(rows, centers);
+    require(!rows.view.sparse, "few rows are compared exactly only if they are dense");
+    label_t* out = data_of(labels, rows.view.n);
+    run([&] { active->nearest_of_few(rows.view, dense_view(centers), out); });
 }
 
 // Rounds limbs of shape k x 3 x d to float64.
@@ -219,6 +226,7 @@ void bind_kmeans(nb::module_& m) {
     m.def("magnitudes", magnitudes, "rows"_a);
     m.def("costs", costs, "rows"_a, "centers"_a, "labels"_a, "cost"_a);
     m.def("distances", distances, "rows"_a, "centers"_a, "squared"_a, "out"_a);
+    m.def("nearest_of_few", nearest_of_few, "rows"_a, "centers"_a, "labels"_a);
 }
 
 }  // namespace kv::binding

@@ -13,6 +13,7 @@
 #include <limits>
 #include <new>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #ifdef _OPENMP
@@ -43,6 +44,21 @@ struct Aligned {
 };
 template <class T>
 using Buffer = std::vector<T, Aligned<T>>;
+
+// Likewise, but new values are not set to zero: that would touch all pages from one thread.
+template <class T>
+struct NotSet : Aligned<T> {
+    template <class U>
+    struct rebind {
+        using other = NotSet<U>;
+    };
+    template <class U, class... A>
+    void construct(U* p, A&&... value) {
+        if constexpr (sizeof...(A) > 0) ::new (static_cast<void*>(p)) U(std::forward<A>(value)...);
+    }
+};
+template <class T>
+using Unset = std::vector<T, NotSet<T>>;
 
 template <class B>
 void ensure_size(B& buffer, index_t size) {
@@ -118,6 +134,15 @@ inline int max_threads() {
 #endif
 }
 
+// Whether this is a task of a parallel loop. A loop inside one runs on its thread.
+inline bool in_parallel() {
+#ifdef _OPENMP
+    return omp_in_parallel();
+#else
+    return false;
+#endif
+}
+
 // Multiply-adds that are worth another thread. They take about a tenth of a millisecond; on a busy machine a thread
 // can take longer than that to wake. Tests lower it. Results never depend on it.
 inline double work_per_thread = 4e6;
@@ -177,19 +202,20 @@ inline void after_region() {}
 template <class Scratch, class Body>
 void parallel(index_t tasks, std::vector<Scratch>& scratch, Body&& body) {
     Loop loop(tasks);
+    const bool inside = in_parallel();  // a task of another loop
     const auto work = [&](int me) __attribute__((noinline)) {
         index_t done = 0;
         for (index_t task; loop.take(task); ++done) {
             try {
                 body(task, scratch[me]);
-                if (me == 0 && !loop.failed() && user_wants_to_stop && user_wants_to_stop()) throw Interrupted{};
+                if (me == 0 && !inside && !loop.failed() && user_wants_to_stop && user_wants_to_stop()) throw Interrupted{};
             } catch (...) {
                 loop.fail();
             }
         }
         if (me > 0) tasks_of_other_threads += done;
     };
-    int threads = static_cast<int>(std::min<index_t>(static_cast<index_t>(scratch.size()), tasks));
+    int threads = inside ? 1 : static_cast<int>(std::min<index_t>(static_cast<index_t>(scratch.size()), tasks));
 #ifdef _OPENMP
     if (threads > 1) threads = startable_threads(threads);
     if (threads > 1) {

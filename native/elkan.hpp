@@ -84,7 +84,7 @@ AssignResult assign_elkan(const Rows& rows, const double* c, index_t k, const fl
     start_changes(changes, rows.n);
     const auto centers = exact_centers(rows, c, k);
     const PackedCenters packed = pack_centers(rows, centers);
-    const CenterDistances between = center_distances(rows, c, k);
+    const CenterDistances between = center_distances(rows, c, k, packed);
     if (moved)
         for (index_t j = 0; j < k; ++j) drift[j] = increased(drift[j], moved[j]);
     const OpenRows undecided(rows, centers, packed, labels);

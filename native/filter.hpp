@@ -34,10 +34,11 @@ namespace kv {
 template <class Real>
 struct Packed {
     index_t k = 0, d = 0;
-    Buffer<Real> center;         // dense rows: k x d; sparse rows: panels, see for_panels
+    Unset<Real> center;          // dense rows: k x d; sparse rows: panels, see for_panels
     Buffer<Real> half;           // ||c||^2 / 2, for dense rows minus E
     Buffer<Real> radius2;        // E / eps: ||c||^2 and TINY / eps, rounded up
     std::vector<double> offset;  // d; zero for sparse rows
+    double largest = 0;          // the largest norm of a shifted centre; dense rows only
     double scale = 1;            // a power of two
     double eps = 0;              // dense rows; sparse rows have their own each
     double lost = 0;             // TINY / eps, for the least eps

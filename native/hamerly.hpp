@@ -89,7 +89,7 @@ AssignResult assign_hamerly(const Rows& rows, const double* c, index_t k, const 
     start_changes(changes, rows.n);
     const auto centers = exact_centers(rows, c, k);
     const PackedCenters packed = pack_centers(rows, centers);
-    const CenterDistances between = center_distances(rows, c, k);
+    const CenterDistances between = center_distances(rows, c, k, packed);
     const bool use_all = k * rows.d < MIN_BALL_WORK || !between;
     std::optional<LargestMoves> movement;
     if (moved) movement.emplace(moved, k);

@@ -134,7 +134,9 @@ struct Kernels {
     void (*sums_by_label)(const RowsView&, const double* weight, const label_t* labels, index_t k, const Scale&,
                           double* sums);
     void (*costs)(const RowsView&, const double* centers, index_t k, const label_t* labels, double* cost);
-    void (*distances)(const RowsView&, const double* centers, index_t k, bool squared, void* out);
+    // Centres are float32 or float64.
+    void (*distances)(const RowsView&, const RowsView& centers, bool squared, void* out);
+    void (*nearest_of_few)(const RowsView&, const RowsView& centers, label_t* labels);  // dense rows only
     Magnitudes (*magnitudes)(const RowsView&);
     void (*lower_costs)(const RowsView&, const double* fresh, index_t m, label_t first, const double* limit,
                         const Potential&);

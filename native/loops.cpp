@@ -2,6 +2,7 @@
 #include "byte_assign.hpp"
 #include "candidate_gains.hpp"
 #include "elkan.hpp"
+#include "exact_distances.hpp"
 #include "hamerly.hpp"
 #include "hartigan.hpp"
 #include "priced_arcs.hpp"
@@ -52,6 +53,7 @@ const Kernels kernels = {
     .sums_by_label = KV_ROWS(sums_by_label),
     .costs = KV_ROWS(costs),
     .distances = KV_ROWS(distances),
+    .nearest_of_few = KV_ROWS(nearest_of_few),
     .magnitudes = KV_ROWS(magnitudes),
     .lower_costs = KV_ROWS(lower_costs),
     .quantize = KV_ROWS(quantize),

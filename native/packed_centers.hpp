@@ -1,6 +1,8 @@
 // Converts centres to the form that the filter reads: shifted by a median of theirs and scaled by a power of two.
 #pragma once
 
+#include <mutex>
+
 #include "kernels.hpp"
 #include "reference.hpp"
 
@@ -63,37 +65,94 @@ std::vector<double> median_of_centers(const double* c, index_t k, index_t d) {
     return offset;
 }
 
+// The squared norm of a shifted centre; the order of the sum does not matter to the filter's bound.
+inline double shifted_norm2(const double* c, const double* offset, index_t d) {
+    double8 sums{};
+    index_t i = 0;
+    for (; i + 8 <= d; i += 8) {
+        const double8 v = read<double8>(c + i) - read<double8>(offset + i);
+        sums += v * v;
+    }
+    double norm2 = joined<8>(sums, [](double8 a, double8 b) { return a + b; });
+    for (; i < d; ++i) norm2 += (c[i] - offset[i]) * (c[i] - offset[i]);
+    return norm2;
+}
+
+// What depends on the largest norm of a centre: the scale and the errors. The centres themselves are not yet written.
 template <class Real, class T>
-Packed<Real> pack_dense(const Dense<T>& rows, const double* c, index_t k, std::vector<double> offset) {
-    const index_t d = rows.d;
+Packed<Real> start_packed(index_t k, index_t d, std::vector<double> offset, double largest) {
     Packed<Real> packed;
     packed.k = k, packed.d = d;
     packed.offset = std::move(offset);
-    std::vector<double> norm2(k, 0);
-    for (index_t j = 0; j < k; ++j)
-        for (index_t i = 0; i < d; ++i) {
-            const double v = c[j * d + i] - packed.offset[i];
-            norm2[j] += v * v;
-        }
-    packed.scale = filter_scale<T, Real>(std::sqrt(*std::max_element(norm2.begin(), norm2.end())));
+    packed.largest = largest;
+    packed.scale = filter_scale<T, Real>(largest);
     packed.eps = FilterRange<Real>::eps(d);
     packed.lost = lost_to_underflow<Real>(d, packed.scale) / packed.eps;
     packed.center.resize(k * d);
     packed.half.resize(k), packed.radius2.resize(k);
-    for (index_t j = 0; j < k; ++j) {
-        const double square = norm2[j] * packed.scale * packed.scale;
-        packed.radius2[j] = static_cast<Real>(square * ENLARGED + packed.lost);
-        packed.half[j] = static_cast<Real>(square / 2 - packed.eps * packed.radius2[j]);
-        for (index_t i = 0; i < d; ++i)
-            packed.center[j * d + i] = static_cast<Real>((c[j * d + i] - packed.offset[i]) * packed.scale);
-    }
     return packed;
 }
 
+// Writes centre j, of this squared norm.
+template <class Real>
+void pack_one(const double* c, index_t j, double norm2, Packed<Real>& packed) {
+    const double square = norm2 * packed.scale * packed.scale;
+    packed.radius2[j] = static_cast<Real>(square * ENLARGED + packed.lost);
+    packed.half[j] = static_cast<Real>(square / 2 - packed.eps * packed.radius2[j]);
+    const double *offset = packed.offset.data(), scale = packed.scale;
+    Real* out = packed.center.data() + j * packed.d;
+    for (index_t i = 0; i < packed.d; ++i) out[i] = static_cast<Real>((c[i] - offset[i]) * scale);
+}
+
+constexpr index_t PACK_SPAN = 32;  // centres that a thread packs at a time
+constexpr double PACK_WORK = 4;    // multiply-adds of the filter that take as long as to pack a value
+
 template <class T>
 PackedCenters pack_centers(const Dense<T>& rows, const Centers& centers) {
-    return pack_dense<float>(rows, centers.c, centers.k, median_of_centers<T>(centers.c, centers.k, rows.d));
+    const index_t k = centers.k, d = rows.d;
+    std::vector<double> offset = median_of_centers<T>(centers.c, k, d), norm2(k);
+    const int threads = threads_for(PACK_WORK * static_cast<double>(k) * d);
+    const auto for_centers = [&](auto&& visit) {
+        parallel((k + PACK_SPAN - 1) / PACK_SPAN, threads, [&](index_t span) {
+            for (index_t j = span * PACK_SPAN; j < std::min(k, (span + 1) * PACK_SPAN); ++j) visit(j);
+        });
+    };
+    for_centers([&](index_t j) { norm2[j] = shifted_norm2(centers.row(j), offset.data(), d); });
+    const double largest = std::sqrt(*std::max_element(norm2.begin(), norm2.end()));
+    PackedCenters packed = start_packed<float, T>(k, d, std::move(offset), largest);
+    for_centers([&](index_t j) { pack_one(centers.row(j), j, norm2[j], packed); });
+    return packed;
 }
+
+// The centres for the filter in float64, packed when a row first needs them, inside a parallel loop: the threads that
+// need them share the work.
+template <class T>
+class LazyDoubles {
+public:
+    // Whether they are packed, or nearly so.
+    bool made() const { return next_.load(std::memory_order_relaxed) > 0; }
+    const PackedDoubles& of(const Centers& centers, const PackedCenters& packed) {
+        const index_t spans = (centers.k + PACK_SPAN - 1) / PACK_SPAN;
+        if (done_.load(std::memory_order_acquire) == spans) return doubles_;
+        std::call_once(started_, [&] {
+            doubles_ = start_packed<double, T>(centers.k, centers.d, packed.offset, packed.largest);
+        });
+        for (index_t span; (span = next_.fetch_add(1)) < spans; done_.notify_all()) {
+            for (index_t j = span * PACK_SPAN; j < std::min(centers.k, (span + 1) * PACK_SPAN); ++j) {
+                const double* c = centers.row(j);
+                pack_one(c, j, shifted_norm2(c, packed.offset.data(), centers.d), doubles_);
+            }
+            done_.fetch_add(1, std::memory_order_acq_rel);
+        }
+        for (index_t done; (done = done_.load(std::memory_order_acquire)) < spans;) done_.wait(done);
+        return doubles_;
+    }
+
+private:
+    std::once_flag started_;
+    std::atomic<index_t> next_{0}, done_{0};
+    PackedDoubles doubles_;
+};
 
 template <class T>
 PackedCenters pack_centers(const Csr<T>& rows, const Centers& centers) {
@@ -119,9 +178,10 @@ PackedCenters pack_centers(const Csr<T>& rows, const Centers& centers) {
         for_panels(packed.width, w, [&](index_t first, index_t vectors, index_t lanes) {
             const index_t wide = vectors * lanes;
             float* panel = packed.center.data() + d * first;
-            for (index_t j = first; j < std::min(k, first + wide); ++j)
+            for (index_t j = first; j < first + wide; ++j)
                 for (index_t i = from; i < to; ++i)
-                    panel[i * wide + j - first] = static_cast<float>(centers.row(j)[i] * packed.scale);
+                    panel[i * wide + j - first] =
+                        j < k ? static_cast<float>(centers.row(j)[i] * packed.scale) : 0.0f;
         });
     });
     return packed;

@@ -182,6 +182,21 @@ inline void for_below(const T* values, const T* limits, index_t n, Visit&& visit
 
 // ---- vectors of sixteen float32 or eight float64 values on any machine ----
 
+// A part of a register.
+template <class T, int N>
+struct Folded {
+    Vector<T, N> v;
+    [[gnu::always_inline]] Folded operator+(Folded o) const { return {v + o.v}; }
+    // The sum of the lanes, of neighbours first.
+    [[gnu::always_inline]] T sum() const {
+        T all[N];
+        for (int l = 0; l < N; ++l) all[l] = v[l];
+        for (int width = 1; width < N; width *= 2)
+            for (int l = 0; l < N; l += 2 * width) all[l] += all[l + width];
+        return all[0];
+    }
+};
+
 // A vector of `BYTES` bytes, cut into halves down to the machine's registers. Compilers would keep an array in memory.
 template <class T, int BYTES>
 struct Wide {
@@ -191,6 +206,14 @@ struct Wide {
     [[gnu::always_inline]] static Wide read(const T* p) {
         return {Half::read(p), Half::read(p + BYTES / 2 / sizeof(T))};
     }
+    template <class U>
+    [[gnu::always_inline]] static Wide widened(const U* p) {
+        return {Half::widened(p), Half::widened(p + BYTES / 2 / sizeof(T))};
+    }
+    // The lanes of the first half plus those of the second.
+    [[gnu::always_inline]] Half folded() const { return low + high; }
+    // The sum of the lanes, of neighbours first.
+    [[gnu::always_inline]] T sum() const { return low.sum() + high.sum(); }
     [[gnu::always_inline]] void write(T* p) const { low.write(p), high.write(p + BYTES / 2 / sizeof(T)); }
     [[gnu::always_inline]] Wide operator+(Wide o) const { return {low + o.low, high + o.high}; }
     [[gnu::always_inline]] Wide operator-(Wide o) const { return {low - o.low, high - o.high}; }
@@ -215,12 +238,24 @@ struct Wide<T, REGISTER_BYTES> {
         std::memcpy(&out.v, p, REGISTER_BYTES);
         return out;
     }
+    // Of another type of numbers.
+    template <class U>
+    [[gnu::always_inline]] static Wide widened(const U* p) {
+        return {__builtin_convertvector((kv::KV_ISA::read<Vector<U, N>>(p)), V)};
+    }
+    [[gnu::always_inline]] Folded<T, N / 2> folded() const { return {half_sum(v, std::make_index_sequence<N / 2>{})}; }
+    [[gnu::always_inline]] T sum() const { return Folded<T, N>{v}.sum(); }
     [[gnu::always_inline]] void write(T* p) const { std::memcpy(p, &v, REGISTER_BYTES); }
     [[gnu::always_inline]] Wide operator+(Wide o) const { return {v + o.v}; }
     [[gnu::always_inline]] Wide operator-(Wide o) const { return {v - o.v}; }
     [[gnu::always_inline]] Wide operator-(T o) const { return {v - o}; }
     [[gnu::always_inline]] Wide squared() const { return {v * v}; }
     [[gnu::always_inline]] Wide absolute() const { return {(V)((B)v & std::numeric_limits<Bits>::max())}; }
+
+    template <std::size_t... I>
+    [[gnu::always_inline]] static Vector<T, N / 2> half_sum(V a, std::index_sequence<I...>) {
+        return __builtin_shufflevector(a, a, I...) + __builtin_shufflevector(a, a, (I + N / 2)...);
+    }
 
     // Sums four vectors at once: adds halves to halves, then quarters, so that a shuffle serves two or four sums.
     [[gnu::always_inline]] static void fold(Wide a, Wide b, Wide c, Wide d, T* out) {

@@ -1,4 +1,4 @@
-// Cluster sums (from which the centres are computed), costs and distances.
+// Cluster sums (from which the centres are computed) and costs.
 //
 // Sums are exact integers (exact_sums.hpp), so that any thread may add any row.
 #pragma once
@@ -261,19 +261,6 @@ void costs(const Rows& rows, const double* c, index_t k, const label_t* labels, 
     const auto centers = exact_centers(rows, c, k);
     parallel_rows(rows.n, threads_for(static_cast<double>(rows.n) * rows.d), [&](index_t from, index_t stop) {
         for (index_t i = from; i < stop; ++i) cost[i] = dist2(rows, i, centers, labels[i]);
-    });
-}
-
-template <class Rows>
-void distances(const Rows& rows, const double* c, index_t k, bool squared, void* out) {
-    using T = typename Rows::value_type;
-    const auto centers = exact_centers(rows, c, k);
-    parallel_rows(rows.n, threads_for(static_cast<double>(rows.n) * rows.d * k), [&](index_t from, index_t stop) {
-        for (index_t i = from; i < stop; ++i)
-            for (index_t j = 0; j < k; ++j) {
-                const double v = dist2(rows, i, centers, j);
-                static_cast<T*>(out)[i * k + j] = static_cast<T>(squared ? v : std::sqrt(v));
-            }
     });
 }
 

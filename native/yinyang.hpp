@@ -171,7 +171,7 @@ AssignResult assign_yinyang(const Rows& rows, const double* c, index_t k, const 
     start_changes(changes, rows.n);
     const auto centers = exact_centers(rows, c, k);
     const PackedCenters packed = pack_centers(rows, centers);
-    const CenterDistances between = center_distances(rows, c, k);
+    const CenterDistances between = center_distances(rows, c, k, packed);
     const Members groups = members(group, k);
     float16 drift{};
     for (index_t j = 0; moved && j < k; ++j) drift[group[j]] = std::max(drift[group[j]], moved[j]);

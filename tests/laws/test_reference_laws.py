@@ -92,6 +92,23 @@ def test_distances_and_labels(dtype, is_sparse, kind):
         assert_two_nearest(view, C, D)
 
 
+@pytest.mark.parametrize("kind", ["normal", "grid", "wide"])
+@pytest.mark.parametrize("centers_type", [np.float32, np.float64])
+@both_types
+def test_distances_of_all_pairs_and_labels_of_few_rows(dtype, centers_type, kind):
+    for d, k in ((1, 3), (15, 900), (16, 1), (17, 900), (32, 61), (45, 700)):
+        rng = np.random.default_rng(d)
+        X, C = (values(kind, rng, (n, d), of) for n, of in ((70, dtype), (k, centers_type)))
+        D, out = reference.distances(X, C.astype(np.float64)), np.empty((70, k), dtype=dtype)
+        for squared, expected in ((True, D), (False, np.sqrt(D))):
+            _native.distances(view_of(X), C, squared, out)
+            assert out.tobytes() == expected.astype(dtype).tobytes(), d
+        for n in (1, 2, 3, 4, 7, 70):
+            found = np.zeros(n, dtype=np.int32)
+            _native.nearest_of_few(view_of(X[:n]), C, found)
+            assert np.array_equal(found, reference.labels(D[:n])), (d, n)
+
+
 @every_kind
 @both_layouts
 @both_types

@@ -26,6 +26,7 @@ Labels = NDArray[np.int32]
 Numbers = int | NDArray[np.int64]  # of rows, for messages: of the first row, or of each
 
 SMALL = 2**18  # values up to which sorting the rows takes hardly any time
+FEW = 8  # rows up to which exact distances take less time than to prepare the centres for a filter
 
 # Outside these mean variances, squares or their sums leave the range of float64.
 NARROWEST, WIDEST = 1e-290, 1e290
@@ -57,7 +58,8 @@ class TwoNearest(NamedTuple):
 class Rows:
     """n rows of d features, and their view for the kernels. Pre: finite, C order or sorted CSR.
 
-    Centres are float64, whatever the dtype of the rows.
+    Centres are float64, whatever the dtype of the rows. `nearest` and `distances` take float32
+    centres too, which they read as the same numbers in float64.
     """
 
     X: Any
@@ -125,9 +127,12 @@ class Rows:
         if self.dtype == np.float64 and not np.isfinite(sum_of_squares(values)):
             raise ValueError(OVERFLOW)
 
-    def nearest(self, centers: F64) -> Labels:
+    def nearest(self, centers: Floats) -> Labels:
         labels = np.full(self.n, -1, dtype=np.int32)
-        _native.assign(self.view, centers, labels)
+        if self.n <= FEW and self.dense:
+            _native.nearest_of_few(self.view, centers, labels)
+        else:
+            _native.assign(self.view, centers.astype(np.float64, copy=False), labels)
         return labels
 
     def two_nearest(self, centers: F64) -> TwoNearest:
@@ -141,7 +146,7 @@ class Rows:
         _native.costs(self.view, centers, labels, cost)
         return cost
 
-    def distances(self, centers: F64, *, squared: bool = False) -> Floats:
+    def distances(self, centers: Floats, *, squared: bool = False) -> Floats:
         out = np.empty((self.n, len(centers)), dtype=self.dtype)
         _native.distances(self.view, centers, squared, out)
         return out

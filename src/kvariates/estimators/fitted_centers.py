@@ -92,7 +92,7 @@ class FittedCenters(
         """
         if isinstance(X, SourceBlocks):
             return BlockLabels(self._fitted_blocks(X), self._float64_centers)
-        return self._objective.nearest(self._fitted_rows(X), self._float64_centers)
+        return self._objective.nearest(self._fitted_rows(X), self._float_centers)
 
     @overload
     def transform(self, X: SourceBlocks) -> BlockDistances: ...
@@ -107,7 +107,7 @@ class FittedCenters(
         """
         if isinstance(X, SourceBlocks):
             return BlockDistances(self._fitted_blocks(X), self._float64_centers)
-        return self._objective.distances(self._fitted_rows(X), self._float64_centers)
+        return self._objective.distances(self._fitted_rows(X), self._float_centers)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the weighted cost of the rows of X at their nearest centres."""
@@ -127,6 +127,12 @@ class FittedCenters(
         columns = FittedColumns.of(self)
         columns.check_names(source)
         return CoordinateBlocks(source, self._objective, columns)
+
+    @property
+    def _float_centers(self) -> Floats:
+        """In float32 or float64. Nothing is kept of them: a user may write into the array."""
+        centers = np.ascontiguousarray(self.cluster_centers_)
+        return centers if centers.dtype == np.float32 else centers.astype(np.float64, copy=False)
 
     @property
     def _float64_centers(self) -> F64:

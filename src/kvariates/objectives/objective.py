@@ -94,22 +94,22 @@ class SquaredEuclidean:
     def cost(self, squared: float) -> float:
         return squared / 2 if self.unit else squared
 
-    def nearest(self, rows: Rows, centers: F64) -> Labels:
+    def nearest(self, rows: Rows, centers: Floats) -> Labels:
         return rows.nearest(self._inside(centers))
 
     def costs(self, rows: Rows, centers: F64, labels: Labels) -> F64:
         cost = rows.costs(self._inside(centers), labels)
         return cost / 2 if self.unit else cost
 
-    def distances(self, rows: Rows, centers: F64) -> Floats:
+    def distances(self, rows: Rows, centers: Floats) -> Floats:
         inside = self._inside(centers)
         return rows.distances(inside, squared=True) / 2 if self.unit else rows.distances(inside)
 
-    def _inside(self, centers: F64) -> F64:
+    def _inside(self, centers: Floats) -> Floats:
         """Fitted centres. On the sphere they keep the length that rounding gave them."""
         if self.whitened is None:
             return centers
-        return np.ascontiguousarray(self.whitened.prepare(centers))
+        return np.ascontiguousarray(self.whitened.prepare(centers.astype(np.float64, copy=False)))
 
 
 # ---- Divergences: assigner, potential and density, cost ------------------------------------------
@@ -273,16 +273,17 @@ class DivergenceObjective:
     def cost(self, squared: float) -> float:
         return squared
 
-    def nearest(self, rows: Rows, centers: F64) -> Labels:
+    def nearest(self, rows: Rows, centers: Floats) -> Labels:
         prepare = self.distortion.prepare
-        return self.distortion.nearest(prepare(rows.X), prepare(centers))[0]
+        return self.distortion.nearest(prepare(rows.X), prepare(centers.astype(np.float64)))[0]
 
     def costs(self, rows: Rows, centers: F64, labels: Labels) -> F64:
         prepared = self.distortion.prepare(centers)[labels]
         return self.distortion.divergence(self.distortion.prepare(rows.X), prepared)
 
-    def distances(self, rows: Rows, centers: F64) -> Floats:
-        X, prepared = self.distortion.prepare(rows.X), self.distortion.prepare(centers)
+    def distances(self, rows: Rows, centers: Floats) -> Floats:
+        prepare = self.distortion.prepare
+        X, prepared = prepare(rows.X), prepare(centers.astype(np.float64))
         out = [self.distortion.divergence(X, center) for center in prepared]
         return np.stack(out, axis=1).astype(rows.dtype)
 
