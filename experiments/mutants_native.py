@@ -109,6 +109,16 @@ MUTANTS = [
         "> 2 * load(tile.slack + g)", "> 0 * load(tile.slack + g)", LAWS,
     ),
     NativeMutant(
+        "of few rows, a span of centres counts from its own first", "exact_distances.hpp",
+        "static_cast<label_t>(first + j), s.squares", "static_cast<label_t>(j), s.squares",
+        "tests/laws/test_serving_laws.py",
+    ),
+    NativeMutant(
+        "a few changed rows are listed as those of the block's first list", "kernels.hpp",
+        "visit((l << bits) + change.row", "visit(block * BLOCK + change.row",
+        "tests/test_threads.py",
+    ),
+    NativeMutant(
         "widths of gains leave out the norm", "row_bounds.hpp",
         "tile.norm2[r] * of_norm +", "0 * of_norm +", "row_bounds_test",
     ),

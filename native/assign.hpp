@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 
 #include "packed_centers.hpp"
 #include "row_bounds.hpp"
@@ -27,11 +28,11 @@ struct Scratch {
     AssignResult total;
     Changes* changes = nullptr;
 
-    void start_block(Changes* c, index_t b) {
+    // For a task of these rows.
+    void start_rows(Changes* c, index_t from, index_t stop) {
         changes = c;
         if (!c) return;
-        c->block[b].clear();
-        c->overflow[b] = 0;
+        for (index_t l = from >> c->bits; l << c->bits < stop; ++l) c->list[l].clear(), c->overflow[l] = 0;
     }
 };
 
@@ -118,28 +119,45 @@ AssignResult total(const std::vector<S>& all) {
     return sum;
 }
 
+// Rows of a task: a block, or part of it if threads would have less than two tasks each.
+inline index_t rows_of_task(index_t n, std::size_t threads, index_t most = BLOCK) {
+    index_t rows = most;
+    while (rows > most / 4 && n < 2 * static_cast<index_t>(threads) * rows) rows /= 2;
+    return rows;
+}
+
 constexpr std::size_t MAX_CHANGES = BLOCK / 4;
 
-inline void start_changes(Changes* changes, index_t n) {
-    if (changes) changes->block.resize(blocks_of(n)), changes->overflow.resize(blocks_of(n));
+// Pre: tasks are of so many rows, a power of two.
+inline void start_changes(Changes* changes, index_t n, index_t rows) {
+    if (!changes) return;
+    changes->bits = std::countr_zero(static_cast<std::uint64_t>(std::min(rows, BLOCK)));
+    const index_t lists = (n + changes->rows_of_list() - 1) >> changes->bits;
+    changes->list.resize(lists), changes->overflow.resize(lists);
 }
 // Sorts the changes by row, since an algorithm may visit rows in another order.
 inline void finish_changes(Changes* changes) {
     if (!changes) return;
     changes->overflowed = std::find(changes->overflow.begin(), changes->overflow.end(), 1) != changes->overflow.end();
-    for (auto& block : changes->block)
-        std::sort(block.begin(), block.end(), [](const Change& a, const Change& b) { return a.row < b.row; });
+    const std::size_t per_block = BLOCK >> changes->bits;
+    for (std::size_t l = 0, kept = 0; l < changes->list.size(); ++l) {
+        auto& list = changes->list[l];
+        kept = (l % per_block ? kept : 0) + list.size();
+        if (kept > MAX_CHANGES) changes->overflowed = true;
+        std::sort(list.begin(), list.end(), [](const Change& a, const Change& b) { return a.row < b.row; });
+    }
 }
 
 inline void relabel(label_t* labels, index_t i, label_t j, Scratch& s) {
     if (labels[i] == j) return;
     ++s.total.changed;
     if (s.changes) {
-        auto& list = s.changes->block[i / BLOCK];
+        const index_t l = i >> s.changes->bits;
+        auto& list = s.changes->list[l];
         if (list.size() < MAX_CHANGES)
-            list.push_back({static_cast<std::int32_t>(i % BLOCK), labels[i]});
+            list.push_back({static_cast<std::int32_t>(i - (l << s.changes->bits)), labels[i]});
         else
-            s.changes->overflow[i / BLOCK] = 1;
+            s.changes->overflow[l] = 1;
     }
     labels[i] = j;
 }
@@ -227,14 +245,15 @@ constexpr index_t PROBE_EVERY = 16;  // one of so many tiles is probed
 
 template <class Rows>
 AssignResult assign(const Rows& rows, const double* c, index_t k, label_t* labels, Changes* changes, float step) {
-    start_changes(changes, rows.n);
+    auto scratch = make_scratch(rows, k);
+    const index_t task_rows = rows_of_task(rows.n, scratch.size());
+    start_changes(changes, rows.n, task_rows);
     const auto centers = exact_centers(rows, c, k);
     const PackedCenters packed = pack_centers(rows, centers);
     const Candidates all{nullptr, k};
     const OpenRows open(rows, centers, packed, labels);
-    auto scratch = make_scratch(rows, k);
-    parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
-        s.start_block(changes, from / BLOCK);
+    parallel_rows(rows.n, task_rows, scratch, [&](index_t from, index_t stop, Scratch& s) {
+        s.start_rows(changes, from, stop);
         for_tiles(from, stop, [&](const index_t* id, int count) {
             const index_t at = id[0];
             filter_tile(rows, id, count, packed, all, false, s.tile);

@@ -125,13 +125,12 @@ index_t hartigan(const Rows& rows, OptionalIn<double> weight, In<float> moved, f
 
 // Checks what an update by changes reads: the changed rows, and their labels before and now.
 void check_changes(const Changes& changes, const label_t* labels, index_t n, index_t k) {
-    bool fit = length(changes.block) == blocks_of(n) && !changes.overflowed;
+    const index_t lists = static_cast<index_t>(changes.list.size());
+    bool fit = lists == (n + changes.rows_of_list() - 1) >> changes.bits && !changes.overflowed;
     for (index_t block = 0; fit && block < blocks_of(n); ++block)
-        for (const Change& change : changes.block[block]) {
-            const index_t row = block * BLOCK + change.row;
-            fit &= row < n && change.before >= 0 && change.before < k && labels[row] >= 0 && labels[row] < k;
-            if (!fit) break;
-        }
+        changes.for_block(block, [&](index_t row, label_t before) {
+            fit = fit && row < n && before >= 0 && before < k && labels[row] >= 0 && labels[row] < k;
+        });
     require(fit, "the changes are those of other rows or clusters");
 }
 

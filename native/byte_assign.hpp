@@ -156,16 +156,17 @@ AssignResult assign_bytes(const Rows& rows, const ByteRows& bytes, const ByteKer
         ByteCenters packed;
         if (!make_byte_centers(bytes, c, k, kernels.panel, packed))
             return assign_hamerly(rows, c, k, moved, labels, upper, lower, true, changes);
-        start_changes(changes, rows.n);
+        std::vector<ByteScratch> scratch(threads_for(static_cast<double>(rows.n) * rows.d * k / 4));
+        const index_t task_rows = rows_of_task(rows.n, scratch.size());
+        start_changes(changes, rows.n, task_rows);
         const auto centers = exact_centers(rows, c, k);
         CenterDistances between;
         between.half.assign(k, 0);
         std::optional<LargestMoves> movement;
         if (moved) movement.emplace(moved, k);
         ByteAssignment<Rows> assignment(rows, bytes, packed, kernels, centers, labels, upper, lower);
-        std::vector<ByteScratch> scratch(threads_for(static_cast<double>(rows.n) * rows.d * k / 4));
-        parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, ByteScratch& s) {
-            s.start_block(changes, from / BLOCK);
+        parallel_rows(rows.n, task_rows, scratch, [&](index_t from, index_t stop, ByteScratch& s) {
+            s.start_rows(changes, from, stop);
             if (moved) {
                 open_rows(rows, from, stop, centers, between, *movement, labels, upper, lower, true, s);
             } else {

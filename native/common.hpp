@@ -252,6 +252,12 @@ void parallel_rows(index_t n, std::vector<Scratch>& scratch, Body&& body) {
     parallel(blocks_of(n), scratch,
              [&](index_t block, Scratch& s) { body(block * BLOCK, std::min(n, (block + 1) * BLOCK), s); });
 }
+// Likewise for every `rows` of them.
+template <class Scratch, class Body>
+void parallel_rows(index_t n, index_t rows, std::vector<Scratch>& scratch, Body&& body) {
+    parallel((n + rows - 1) / rows, scratch,
+             [&](index_t task, Scratch& s) { body(task * rows, std::min(n, (task + 1) * rows), s); });
+}
 template <class Body>
 void parallel_rows(index_t n, int threads, Body&& body) {
     parallel(blocks_of(n), threads, [&](index_t block) { body(block * BLOCK, std::min(n, (block + 1) * BLOCK)); });

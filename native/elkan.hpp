@@ -81,16 +81,17 @@ void elkan_few(const Rows& rows, index_t i, double own_cost, index_t count, cons
 template <class Rows>
 AssignResult assign_elkan(const Rows& rows, const double* c, index_t k, const float* moved, float* drift,
                           label_t* labels, float* upper, float* lower, Changes* changes) {
-    start_changes(changes, rows.n);
+    auto scratch = make_scratch(rows, k);
+    const index_t task_rows = rows_of_task(rows.n, scratch.size());
+    start_changes(changes, rows.n, task_rows);
     const auto centers = exact_centers(rows, c, k);
     const PackedCenters packed = pack_centers(rows, centers);
     const CenterDistances between = center_distances(rows, c, k, packed);
     if (moved)
         for (index_t j = 0; j < k; ++j) drift[j] = increased(drift[j], moved[j]);
     const OpenRows undecided(rows, centers, packed, labels);
-    auto scratch = make_scratch(rows, k);
-    parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
-        s.start_block(changes, from / BLOCK);
+    parallel_rows(rows.n, task_rows, scratch, [&](index_t from, index_t stop, Scratch& s) {
+        s.start_rows(changes, from, stop);
         s.id.clear();
         s.list.resize(k + 1);
         const auto flush = [&] {

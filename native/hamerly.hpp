@@ -86,7 +86,9 @@ constexpr index_t MIN_BALL_WORK = 4096;
 template <class Rows>
 AssignResult assign_hamerly(const Rows& rows, const double* c, index_t k, const float* moved, label_t* labels,
                             float* upper, float* lower, bool tighten, Changes* changes) {
-    start_changes(changes, rows.n);
+    auto scratch = make_scratch(rows, k);
+    const index_t task_rows = rows_of_task(rows.n, scratch.size());
+    start_changes(changes, rows.n, task_rows);
     const auto centers = exact_centers(rows, c, k);
     const PackedCenters packed = pack_centers(rows, centers);
     const CenterDistances between = center_distances(rows, c, k, packed);
@@ -94,9 +96,8 @@ AssignResult assign_hamerly(const Rows& rows, const double* c, index_t k, const 
     std::optional<LargestMoves> movement;
     if (moved) movement.emplace(moved, k);
     const OpenRows undecided(rows, centers, packed, labels);
-    auto scratch = make_scratch(rows, k);
-    parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
-        s.start_block(changes, from / BLOCK);
+    parallel_rows(rows.n, task_rows, scratch, [&](index_t from, index_t stop, Scratch& s) {
+        s.start_rows(changes, from, stop);
         if (moved) {
             open_rows(rows, from, stop, centers, between, *movement, labels, upper, lower, tighten, s);
             if (!use_all) sort_by_label(labels, k, s);

@@ -62,15 +62,26 @@ struct AssignResult {
     index_t probed = 0, stable = 0;  // sampled rows, and those that keep their label if all centres move by `step`
 };
 
-// The rows that got a new label in the last assignment, by block, with the label they had before.
+// The rows that got a new label in the last assignment, with the label they had before. Tasks of few rows have lists of
+// their own, so that threads do not share one.
 struct Change {
-    std::int32_t row;  // within its block
+    std::int32_t row;  // within its list
     label_t before;
 };
 struct Changes {
-    std::vector<std::vector<Change>> block;
-    std::vector<char> overflow;  // nonzero for blocks that had too many changes to keep
-    bool overflowed = true;      // there is such a block
+    int bits = 0;  // a list is of 2^bits rows, at most BLOCK
+    std::vector<std::vector<Change>> list;
+    std::vector<char> overflow;  // nonzero for lists that had too many changes to keep
+    bool overflowed = true;      // there is such a list, or a block whose lists have too many together
+
+    index_t rows_of_list() const { return index_t{1} << bits; }
+    // Calls visit(row, label before) for the rows of a block.
+    template <class Visit>
+    void for_block(index_t block, Visit&& visit) const {
+        const index_t per_block = BLOCK >> bits, lists = static_cast<index_t>(list.size());
+        for (index_t l = block * per_block; l < std::min(lists, (block + 1) * per_block); ++l)
+            for (const Change& change : list[l]) visit((l << bits) + change.row, change.before);
+    }
 };
 
 struct Magnitudes {

@@ -54,7 +54,7 @@ struct Moves {
     index_t count() const {
         if (!changes) return n;
         index_t sum = 0;
-        for (const auto& block : changes->block) sum += static_cast<index_t>(block.size());
+        for (const auto& list : changes->list) sum += static_cast<index_t>(list.size());
         return sum;
     }
     // Calls visit(row, cluster, sign) for the rows of a block; the sign is a compile-time constant.
@@ -66,11 +66,10 @@ struct Moves {
             for (index_t i = block * BLOCK; i < std::min(n, (block + 1) * BLOCK); ++i) visit(i, labels[i], plus);
             return;
         }
-        for (const Change& change : changes->block[block]) {
-            const index_t i = block * BLOCK + change.row;
-            visit(i, change.before, minus);
+        changes->for_block(block, [&](index_t i, label_t before) {
+            visit(i, before, minus);
             visit(i, labels[i], plus);
-        }
+        });
     }
 };
 

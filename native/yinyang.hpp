@@ -168,18 +168,17 @@ void search_group(const Rows& rows, const std::int32_t* place, int count, int g,
 template <class Rows>
 AssignResult assign_yinyang(const Rows& rows, const double* c, index_t k, const std::int32_t* group, const float* moved,
                             label_t* labels, float* upper, float* lower, Changes* changes) {
-    start_changes(changes, rows.n);
+    std::vector<YinyangScratch> scratch(threads_for(static_cast<double>(rows.n) * rows.d * k));
+    const index_t task_rows = rows_of_task(rows.n, scratch.size(), BLOCKS_PER_TASK * BLOCK);
+    start_changes(changes, rows.n, task_rows);
     const auto centers = exact_centers(rows, c, k);
     const PackedCenters packed = pack_centers(rows, centers);
     const CenterDistances between = center_distances(rows, c, k, packed);
     const Members groups = members(group, k);
     float16 drift{};
     for (index_t j = 0; moved && j < k; ++j) drift[group[j]] = std::max(drift[group[j]], moved[j]);
-    std::vector<YinyangScratch> scratch(threads_for(static_cast<double>(rows.n) * rows.d * k));
-    const index_t span = BLOCKS_PER_TASK * BLOCK;
-    parallel((rows.n + span - 1) / span, scratch, [&](index_t task, YinyangScratch& s) {
-        const index_t from = task * span, stop = std::min(rows.n, from + span);
-        for (index_t block = from / BLOCK; block * BLOCK < stop; ++block) s.start_block(changes, block);
+    parallel_rows(rows.n, task_rows, scratch, [&](index_t from, index_t stop, YinyangScratch& s) {
+        s.start_rows(changes, from, stop);
         if (!moved) {
             s.grouped.clear();
             for (const auto& list : groups) s.grouped.insert(s.grouped.end(), list.begin(), list.end());

@@ -172,7 +172,6 @@ def distances(rows: RowsView, centers: Float, squared: bool, out: Float) -> None
 def nearest_of_few(rows: RowsView, centers: Float, labels: Labels) -> None:
     """Labels of dense rows, by exact distances to all centres."""
 
-
 # A potential is `cost`, `nearest`, `weight` and `sums` (n // DRAW_TILE pairs of words, the low one
 # first, in units of 2**(exponent - 92)); all but `weight` are written. `limit`
 # holds, for each centre, a cost below which its rows cannot be improved.
