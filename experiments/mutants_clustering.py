@@ -155,10 +155,9 @@ CLUSTERING = [
     ),
     Mutant(
         "ties go to the highest index", "data.rows",
-        "            _native.assign(self.view, centers.astype(np.float64, copy=False), labels)",
-        "            reverse = np.ascontiguousarray(centers[::-1], dtype=np.float64)\n"
-        "            _native.assign(self.view, reverse, labels)\n"
-        "            labels = (len(centers) - 1 - labels).astype(np.int32)",
+        "        _native.nearest(self.view, centers, labels)",
+        "        _native.nearest(self.view, np.ascontiguousarray(centers[::-1]), labels)\n"
+        "        labels = (len(centers) - 1 - labels).astype(np.int32)",
         "laws/test_assignment_laws.py",
     ),
     Mutant(

@@ -115,6 +115,7 @@ AssignResult total(const std::vector<S>& all) {
         sum.changed += s.total.changed, sum.scanned += s.total.scanned;
         sum.pairs += s.total.pairs, sum.exact += s.total.exact, sum.undecided += s.total.undecided;
         sum.probed += s.total.probed, sum.stable += s.total.stable;
+        sum.chosen += s.total.chosen, sum.spared += s.total.spared;
     }
     return sum;
 }
@@ -277,20 +278,24 @@ AssignResult assign(const Rows& rows, const double* c, index_t k, label_t* label
 
 // Lower bounds on the distances between centres. half[a] is half the distance from centre a to the nearest other.
 struct CenterDistances {
-    std::vector<float> distance;  // k x k; empty if k is too large to be worth it
+    std::vector<float> distance;  // k x k, or empty
     std::vector<float> half;
     explicit operator bool() const { return !distance.empty(); }
 };
 
-// Empty if the distances would take much time beside a scan of the rows: there are k^2 of them, and centres of sparse
-// rows have many more features than a row stores.
+constexpr index_t MOST_KEPT = 2048;  // centres whose distances are kept in a matrix, of 16 MB
+
+// Zero if the distances would take much time beside a scan of the rows: there are k^2 of them, and centres of sparse
+// rows have many more features than a row stores. `keep`: all of them, and not only the half of the least.
 template <class Rows>
-CenterDistances center_distances(const Rows& data, const double* c, index_t k, const PackedCenters& packed) {
+CenterDistances center_distances(const Rows& data, const double* c, index_t k, const PackedCenters& packed,
+                                 bool keep = false) {
     CenterDistances out;
     out.half.assign(k, 0);
     if (k < 2 || Rows::sparse || k * k > 4 * data.n) return out;
     const Dense<double> rows{c, k, data.d};
-    out.distance.assign(k * k, 0);
+    keep = keep && k <= MOST_KEPT;
+    if (keep) out.distance.assign(k * k, 0);
     auto scratch = make_scratch(rows, k);
     parallel((k + TILE - 1) / TILE, scratch, [&](index_t tile, Scratch& s) {
         for_tiles(tile * TILE, std::min(k, (tile + 1) * TILE), [&](const index_t* id, int count) {
@@ -301,7 +306,7 @@ CenterDistances center_distances(const Rows& data, const double* c, index_t k, c
                 for (index_t j = 0; j < k; ++j) {
                     if (j == id[r]) continue;
                     const float v = bounds.lower(r, s.tile.values[j * TILE + r]);
-                    out.distance[id[r] * k + j] = v;
+                    if (keep) out.distance[id[r] * k + j] = v;
                     nearest = std::min(nearest, v);
                 }
                 out.half[id[r]] = nearest / 2;

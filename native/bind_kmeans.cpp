@@ -27,13 +27,15 @@ nb::tuple assign(const Rows& rows, Table centers, Out<label_t> labels, Changes* 
 }
 
 nb::tuple assign_hamerly(const Rows& rows, Table centers, OptionalIn<float> moved, Out<label_t> labels,
-                         Out<float> upper, Out<float> lower, bool tighten, Changes* changes) {
+                         Out<float> upper, Out<float> lower, bool tighten, bool apart, Changes* changes) {
     const index_t k = count_some_centers(rows, centers), n = rows.view.n;
     const float* step = data_of(moved, k);
     label_t* out = labels_before(labels, moved, n, k);
     float *u = data_of(upper, n), *l = data_of(lower, n);
-    return changed_and_work(
-        run([&] { return active->assign_hamerly(rows.view, centers.data(), k, step, out, u, l, tighten, changes); }));
+    const AssignResult a = run([&] {
+        return active->assign_hamerly(rows.view, centers.data(), k, step, out, u, l, tighten, apart, changes);
+    });
+    return nb::make_tuple(a.changed, a.scanned, a.pairs, a.exact, a.chosen, a.spared);
 }
 
 nb::tuple assign_elkan(const Rows& rows, Table centers, OptionalIn<float> moved, Out<float> drift, Out<label_t> labels,
@@ -169,11 +171,10 @@ void distances(const Rows& rows, Matrix centers, bool squared, OutMatrix out) {
     run([&] { active->distances(rows.view, dense_view(centers), squared, p); });
 }
 
-void nearest_of_few(const Rows& rows, Matrix centers, Out<label_t> labels) {
+void nearest(const Rows& rows, Matrix centers, Out<label_t> labels) {
     count_some_centers(rows, centers);
-    require(!rows.view.sparse, "few rows are compared exactly only if they are dense");
     label_t* out = data_of(labels, rows.view.n);
-    run([&] { active->nearest_of_few(rows.view, dense_view(centers), out); });
+    run([&] { active->nearest(rows.view, dense_view(centers), out); });
 }
 
 // Rounds limbs of shape k x 3 x d to float64.
@@ -204,7 +205,7 @@ void bind_kmeans(nb::module_& m) {
     nb::class_<Changes>(m, "Changes").def(nb::init<>()).def_ro("overflowed", &Changes::overflowed);
     m.def("assign", assign, "rows"_a, "centers"_a, "labels"_a, "changes"_a.none() = nb::none(), "step"_a = 0.0f);
     m.def("assign_hamerly", assign_hamerly, "rows"_a, "centers"_a, "moved"_a.none(), "labels"_a, "upper"_a, "lower"_a,
-          "tighten"_a, "changes"_a.none());
+          "tighten"_a, "apart"_a, "changes"_a.none());
     m.def("assign_elkan", assign_elkan, "rows"_a, "centers"_a, "moved"_a.none(), "drift"_a, "labels"_a, "upper"_a,
           "lower"_a, "changes"_a.none());
     nb::class_<ByteRows>(m, "ByteRows");
@@ -225,7 +226,7 @@ void bind_kmeans(nb::module_& m) {
     m.def("magnitudes", magnitudes, "rows"_a);
     m.def("costs", costs, "rows"_a, "centers"_a, "labels"_a, "cost"_a);
     m.def("distances", distances, "rows"_a, "centers"_a, "squared"_a, "out"_a);
-    m.def("nearest_of_few", nearest_of_few, "rows"_a, "centers"_a, "labels"_a);
+    m.def("nearest", nearest, "rows"_a, "centers"_a, "labels"_a);
 }
 
 }  // namespace kv::binding

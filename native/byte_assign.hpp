@@ -155,7 +155,7 @@ AssignResult assign_bytes(const Rows& rows, const ByteRows& bytes, const ByteKer
     } else {
         ByteCenters packed;
         if (!make_byte_centers(bytes, c, k, kernels.panel, packed))
-            return assign_hamerly(rows, c, k, moved, labels, upper, lower, true, changes);
+            return assign_hamerly(rows, c, k, moved, labels, upper, lower, true, true, changes);
         std::vector<ByteScratch> scratch(threads_for(static_cast<double>(rows.n) * rows.d * k / 4));
         const index_t task_rows = rows_of_task(rows.n, scratch.size());
         start_changes(changes, rows.n, task_rows);

@@ -208,7 +208,8 @@ void parallel(index_t tasks, std::vector<Scratch>& scratch, Body&& body) {
         for (index_t task; loop.take(task); ++done) {
             try {
                 body(task, scratch[me]);
-                if (me == 0 && !inside && !loop.failed() && user_wants_to_stop && user_wants_to_stop()) throw Interrupted{};
+                if (me == 0 && !inside && !loop.failed() && user_wants_to_stop && user_wants_to_stop())
+                    throw Interrupted{};
             } catch (...) {
                 loop.fail();
             }

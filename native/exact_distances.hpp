@@ -1,19 +1,19 @@
-// Distances in the reference arithmetic: of all pairs of rows and centres, and for the nearest centres of a few rows.
-// Those need no copy of the centres in another form (packed_centers.hpp), which takes longer than to compare them.
+// Distances in the reference arithmetic: of all pairs of rows and centres, and for the labels of a few rows. Those need
+// no copy of the centres in another form (packed_centers.hpp), which takes longer than to compare them.
 //
 // Several pairs are computed at once, so that a value that was loaded serves all of them. Every pair is summed in the
 // order of reference.hpp.
 #pragma once
 
-#include "reference.hpp"
+#include "assign.hpp"
 
 namespace kv::KV_ISA {
 
 // Pairs whose sums stay in registers: ROWS_HELD rows with CENTERS_HELD centres.
 constexpr int ROWS_HELD = REGISTERS == 32 ? 4 : REGISTER_BYTES == 32 ? 2 : 1, CENTERS_HELD = REGISTERS == 32 ? 2 : 1;
-constexpr index_t SPAN_BYTES = 1 << 17;  // of the centres that a tile of rows is compared with at a time
-constexpr index_t MIN_SPAN = 16;         // but at least so many
-constexpr double EXACT_WORK = 4;         // multiply-adds of the filter that take as long as a term of a distance
+constexpr index_t SPAN_BYTES = 1 << 17;      // of the centres that a tile of rows is compared with at a time
+constexpr index_t MIN_SPAN = 16;             // but at least so many
+constexpr index_t FEW_ROWS = 4 * ROWS_HELD;  // up to which exact distances take less time than to pack the centres
 
 // The centres as the caller has them, in either type.
 template <class C>
@@ -87,6 +87,21 @@ double short_distance(const double* x, const C* c, index_t d) {
     return sum;
 }
 
+// Calls f with the centres in float64.
+template <class C, class F>
+void with_doubles(const CenterRows<C>& centers, F&& f) {
+    if constexpr (std::is_same_v<C, double>) {
+        f(centers.c);
+    } else {
+        Unset<double> wide(centers.k * centers.d);
+        parallel_rows(centers.k, threads_for(static_cast<double>(centers.k) * centers.d),
+                      [&](index_t from, index_t stop) {
+                          std::copy(centers.row(from), centers.row(stop), wide.data() + from * centers.d);
+                      });
+        f(wide.data());
+    }
+}
+
 template <class T>
 void widen(const T* from, index_t count, Buffer<double>& to) {
     ensure_size(to, count);
@@ -99,7 +114,8 @@ void span_distances(const C* c, index_t width, index_t count, index_t d, SpanScr
     ensure_size(s.squares, count * width);
     if (d < 16) {
         for (index_t r = 0; r < count; ++r)
-            for (index_t j = 0; j < width; ++j) s.squares[r * width + j] = short_distance(s.x.data() + r * d, c + j * d, d);
+            for (index_t j = 0; j < width; ++j)
+                s.squares[r * width + j] = short_distance(s.x.data() + r * d, c + j * d, d);
         return;
     }
     const auto compare = [&](index_t r, auto m) {
@@ -117,7 +133,7 @@ void span_distances(const C* c, index_t width, index_t count, index_t d, SpanScr
 template <class C>
 void span_distances(const CenterRows<C>& centers, index_t first, index_t width, index_t count, SpanScratch& s) {
     const index_t d = centers.d;
-    if (std::is_same_v<C, double> || count <= ROWS_HELD)  // each centre is read once
+    if (count <= ROWS_HELD)  // each centre is read once
         return span_distances(centers.row(first), width, count, d, s);
     widen(centers.row(first), width * d, s.c);
     span_distances(s.c.data(), width, count, d, s);
@@ -130,8 +146,7 @@ void dense_distances(const Dense<T>& rows, const CenterRows<C>& centers, bool sq
     const index_t k = centers.k, span = span_of(rows.d), spans = (k + span - 1) / span;
     // A task is a tile of rows, or of few rows a span of centres.
     const index_t tiles = (rows.n + TILE - 1) / TILE, per_tile = tiles < 64 ? spans : 1;
-    const double work = EXACT_WORK * static_cast<double>(rows.n) * static_cast<double>(rows.d * k);
-    std::vector<SpanScratch> scratch(threads_for(work));
+    std::vector<SpanScratch> scratch(threads_for(static_cast<double>(rows.n) * rows.d * k));
     parallel(tiles * per_tile, scratch, [&](index_t task, SpanScratch& s) {
         const index_t from = task / per_tile * TILE, count = std::min<index_t>(TILE, rows.n - from);
         const index_t part = task % per_tile, last = per_tile > 1 ? part + 1 : spans;
@@ -151,17 +166,9 @@ void dense_distances(const Dense<T>& rows, const CenterRows<C>& centers, bool sq
     });
 }
 
-// The centres in float64, for sparse rows.
-template <class C>
-Buffer<double> widened_centers(const CenterRows<C>& centers) {
-    return Buffer<double>(centers.c, centers.c + centers.k * centers.d);
-}
-
-template <class T, class C>
-void sparse_distances(const Csr<T>& rows, const CenterRows<C>& given, bool squared, T* out) {
-    const index_t k = given.k;
-    const Buffer<double> wide = widened_centers(given);
-    const auto centers = exact_centers(rows, wide.data(), k);
+template <class T>
+void sparse_distances(const Csr<T>& rows, const double* c, index_t k, bool squared, T* out) {
+    const auto centers = exact_centers(rows, c, k);
     parallel_rows(rows.n, threads_for(static_cast<double>(rows.n) * rows.d * k), [&](index_t from, index_t stop) {
         for (index_t i = from; i < stop; ++i)
             for (index_t j = 0; j < k; ++j) {
@@ -176,36 +183,40 @@ void distances(const Rows& rows, const RowsView& given, bool squared, void* out)
     auto* to = static_cast<typename Rows::value_type*>(out);
     with_centers(given, [&](const auto& centers) {
         if constexpr (Rows::sparse)
-            sparse_distances(rows, centers, squared, to);
+            with_doubles(centers, [&](const double* c) { sparse_distances(rows, c, centers.k, squared, to); });
         else
             dense_distances(rows, centers, squared, to);
     });
 }
 
-// The labels of a few dense rows. A task is a span of centres; spans are joined in order.
+// A task is a span of centres; spans are joined in order.
+template <class T, class C>
+void nearest_of_few(const Dense<T>& rows, const CenterRows<C>& centers, label_t* labels) {
+    const index_t n = rows.n, k = centers.k, span = span_of(rows.d), spans = (k + span - 1) / span;
+    std::vector<Nearest> found(spans * n);
+    std::vector<SpanScratch> scratch(threads_for(static_cast<double>(n) * rows.d * k));
+    for (SpanScratch& s : scratch) widen(rows.x, n * rows.d, s.x);
+    parallel(spans, scratch, [&](index_t part, SpanScratch& s) {
+        const index_t first = part * span, width = std::min(span, k - first);
+        span_distances(centers, first, width, n, s);
+        for (index_t r = 0; r < n; ++r)
+            for (index_t j = 0; j < width; ++j)
+                found[part * n + r].offer(static_cast<label_t>(first + j), s.squares[r * width + j]);
+    });
+    for (index_t r = 0; r < n; ++r) {
+        Nearest best;
+        for (index_t part = 0; part < spans; ++part) best.offer(found[part * n + r].arg, found[part * n + r].cost);
+        labels[r] = best.arg;
+    }
+}
+
 template <class Rows>
-void nearest_of_few(const Rows& rows, const RowsView& given, label_t* labels) {
-    if constexpr (!Rows::sparse)
-        with_centers(given, [&](const auto& centers) {
-            const index_t n = rows.n, k = centers.k, span = span_of(rows.d), spans = (k + span - 1) / span;
-            const double work = EXACT_WORK * static_cast<double>(n) * static_cast<double>(rows.d * k);
-            std::vector<Nearest> found(spans * n);
-            std::vector<SpanScratch> scratch(threads_for(work));
-            for (SpanScratch& s : scratch) widen(rows.x, n * rows.d, s.x);
-            parallel(spans, scratch, [&](index_t part, SpanScratch& s) {
-                const index_t first = part * span, width = std::min(span, k - first);
-                span_distances(centers, first, width, n, s);
-                for (index_t r = 0; r < n; ++r)
-                    for (index_t j = 0; j < width; ++j)
-                        found[part * n + r].offer(static_cast<label_t>(first + j), s.squares[r * width + j]);
-            });
-            for (index_t r = 0; r < n; ++r) {
-                Nearest best;
-                for (index_t part = 0; part < spans; ++part)
-                    best.offer(found[part * n + r].arg, found[part * n + r].cost);
-                labels[r] = best.arg;
-            }
-        });
+void nearest(const Rows& rows, const RowsView& given, label_t* labels) {
+    with_centers(given, [&](const auto& centers) {
+        if constexpr (!Rows::sparse)
+            if (rows.n <= FEW_ROWS) return nearest_of_few(rows, centers, labels);
+        with_doubles(centers, [&](const double* c) { assign(rows, c, centers.k, labels, nullptr, 0.0f); });
+    });
 }
 
 }  // namespace kv::KV_ISA

@@ -15,7 +15,7 @@ void open_rows(const Rows& rows, index_t from, index_t stop, const Centers& cent
                bool tighten, Scratch& s) {
     const float* moved = movement.moved;
     s.id.resize(BLOCK);
-    std::int32_t open[BLOCK];  // not yet a list, so that this loop vectorizes
+    std::int32_t open[BLOCK], apart = 0;  // not yet a list, so that this loop vectorizes
     for (index_t i = from; i < stop; ++i) {
         const label_t a = labels[i];
         const float u = increased(upper[i], moved[a]),
@@ -23,6 +23,7 @@ void open_rows(const Rows& rows, index_t from, index_t stop, const Centers& cent
         const float half = between.half[a];
         upper[i] = u, lower[i] = l;
         open[i - from] = !(u < l) & !(u < half);
+        apart += !(u < l) & (u < half);
     }
     index_t m = 0;
     for (index_t i = from; i < stop; ++i) {
@@ -38,9 +39,11 @@ void open_rows(const Rows& rows, index_t from, index_t stop, const Centers& cent
             upper[i] = round_up(std::sqrt(dist2(rows, i, centers, a)));
             s.id[kept] = i;
             kept += !(upper[i] < std::max(lower[i], between.half[a]));
+            apart += !(upper[i] < lower[i]) & (upper[i] < between.half[a]);
         }
         m = kept;
     }
+    s.total.spared += apart * centers.k;
     s.id.resize(m);
 }
 
@@ -83,16 +86,20 @@ inline Candidates ball_candidates(const index_t* id, int count, index_t k, const
 // Below so many multiply-adds per row, choosing candidates costs more than it saves.
 constexpr index_t MIN_BALL_WORK = 4096;
 
+// `apart`: whether to use distances between centres.
 template <class Rows>
 AssignResult assign_hamerly(const Rows& rows, const double* c, index_t k, const float* moved, label_t* labels,
-                            float* upper, float* lower, bool tighten, Changes* changes) {
+                            float* upper, float* lower, bool tighten, bool apart, Changes* changes) {
     auto scratch = make_scratch(rows, k);
     const index_t task_rows = rows_of_task(rows.n, scratch.size());
     start_changes(changes, rows.n, task_rows);
     const auto centers = exact_centers(rows, c, k);
     const PackedCenters packed = pack_centers(rows, centers);
-    const CenterDistances between = center_distances(rows, c, k, packed);
-    const bool use_all = k * rows.d < MIN_BALL_WORK || !between;
+    CenterDistances between;
+    if (moved && apart)
+        between = center_distances(rows, c, k, packed, k * rows.d >= MIN_BALL_WORK);
+    else
+        between.half.assign(k, 0);
     std::optional<LargestMoves> movement;
     if (moved) movement.emplace(moved, k);
     const OpenRows undecided(rows, centers, packed, labels);
@@ -100,7 +107,7 @@ AssignResult assign_hamerly(const Rows& rows, const double* c, index_t k, const 
         s.start_rows(changes, from, stop);
         if (moved) {
             open_rows(rows, from, stop, centers, between, *movement, labels, upper, lower, tighten, s);
-            if (!use_all) sort_by_label(labels, k, s);
+            if (between) sort_by_label(labels, k, s);
         } else {
             s.id.resize(stop - from);
             for (index_t i = from; i < stop; ++i) s.id[i - from] = i;
@@ -108,7 +115,10 @@ AssignResult assign_hamerly(const Rows& rows, const double* c, index_t k, const 
         for_tiles(s.id, [&](const index_t* id, int count) {
             std::fill(s.limit, s.limit + TILE, INFINITE);
             Candidates among{nullptr, k};
-            if (moved && !use_all) among = ball_candidates(id, count, k, between, labels, upper, s);
+            if (between) {
+                among = ball_candidates(id, count, k, between, labels, upper, s);
+                s.total.chosen += count, s.total.spared += count * (k - among.count);
+            }
             filter_tile(rows, id, count, packed, among, false, s.tile);
             float most[TILE], least[TILE];
             const RowBounds bounds(s.tile, packed);

@@ -59,6 +59,7 @@ struct AssignResult {
     index_t pairs = 0;               // pairs of row and centre that it compared, in units of its time for one
     index_t exact = 0;               // distances that were computed exactly
     index_t undecided = 0;           // rows that the filters left to exact distances
+    index_t chosen = 0, spared = 0;  // rows with candidates chosen by distances between centres; pairs that these spared
     index_t probed = 0, stable = 0;  // sampled rows, and those that keep their label if all centres move by `step`
 };
 
@@ -126,7 +127,7 @@ struct Kernels {
     const char* name;
     AssignResult (*assign)(const RowsView&, const double* centers, index_t k, label_t* labels, Changes*, float step);
     AssignResult (*assign_hamerly)(const RowsView&, const double* centers, index_t k, const float* moved,
-                                   label_t* labels, float* upper, float* lower, bool tighten, Changes*);
+                                   label_t* labels, float* upper, float* lower, bool tighten, bool apart, Changes*);
     AssignResult (*assign_elkan)(const RowsView&, const double* centers, index_t k, const float* moved, float* drift,
                                  label_t* labels, float* upper, float* lower, Changes*);
     AssignResult (*assign_yinyang)(const RowsView&, const double* centers, index_t k, const std::int32_t* group,
@@ -147,7 +148,7 @@ struct Kernels {
     void (*costs)(const RowsView&, const double* centers, index_t k, const label_t* labels, double* cost);
     // Centres are float32 or float64.
     void (*distances)(const RowsView&, const RowsView& centers, bool squared, void* out);
-    void (*nearest_of_few)(const RowsView&, const RowsView& centers, label_t* labels);  // dense rows only
+    void (*nearest)(const RowsView&, const RowsView& centers, label_t* labels);
     Magnitudes (*magnitudes)(const RowsView&);
     void (*lower_costs)(const RowsView&, const double* fresh, index_t m, label_t first, const double* limit,
                         const Potential&);

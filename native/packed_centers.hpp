@@ -134,9 +134,8 @@ public:
     const PackedDoubles& of(const Centers& centers, const PackedCenters& packed) {
         const index_t spans = (centers.k + PACK_SPAN - 1) / PACK_SPAN;
         if (done_.load(std::memory_order_acquire) == spans) return doubles_;
-        std::call_once(started_, [&] {
-            doubles_ = start_packed<double, T>(centers.k, centers.d, packed.offset, packed.largest);
-        });
+        std::call_once(
+            started_, [&] { doubles_ = start_packed<double, T>(centers.k, centers.d, packed.offset, packed.largest); });
         for (index_t span; (span = next_.fetch_add(1)) < spans; done_.notify_all()) {
             for (index_t j = span * PACK_SPAN; j < std::min(centers.k, (span + 1) * PACK_SPAN); ++j) {
                 const double* c = centers.row(j);
@@ -180,8 +179,7 @@ PackedCenters pack_centers(const Csr<T>& rows, const Centers& centers) {
             float* panel = packed.center.data() + d * first;
             for (index_t j = first; j < first + wide; ++j)
                 for (index_t i = from; i < to; ++i)
-                    panel[i * wide + j - first] =
-                        j < k ? static_cast<float>(centers.row(j)[i] * packed.scale) : 0.0f;
+                    panel[i * wide + j - first] = j < k ? static_cast<float>(centers.row(j)[i] * packed.scale) : 0.0f;
         });
     });
     return packed;

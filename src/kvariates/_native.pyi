@@ -78,8 +78,14 @@ def assign_hamerly(
     upper: F32,
     lower: F32,
     tighten: bool,
+    apart: bool,  # whether to use distances between centres
     changes: Changes | None,
-) -> tuple[int, int, int, int]: ...
+) -> tuple[int, int, int, int, int, int]:
+    """Return two counts more.
+
+    Rows with candidates chosen by distances between centres, and pairs that these distances spared.
+    """
+
 def fast_bytes() -> bool:
     """Whether this machine multiplies bytes faster than float32."""
 
@@ -169,8 +175,7 @@ def draw_cells(
     """Draw at most `size` rows; return their indices and new weights."""
 
 def distances(rows: RowsView, centers: Float, squared: bool, out: Float) -> None: ...
-def nearest_of_few(rows: RowsView, centers: Float, labels: Labels) -> None:
-    """Labels of dense rows, by exact distances to all centres."""
+def nearest(rows: RowsView, centers: Float, labels: Labels) -> None: ...
 
 # A potential is `cost`, `nearest`, `weight` and `sums` (n // DRAW_TILE pairs of words, the low one
 # first, in units of 2**(exponent - 92)); all but `weight` are written. `limit`

@@ -77,10 +77,10 @@ REFUSED = {
     "assign: k = 0": (
         "_native.assign(view, none, good)", NO_CENTERS),
     "hamerly: k = 0": (
-        "_native.assign_hamerly(view, none, None, good, f32(n), f32(n), True, changes)",
+        "_native.assign_hamerly(view, none, None, good, f32(n), f32(n), True, True, changes)",
         "there are no centres; give at least one"),
     "hamerly: labels": (
-        "_native.assign_hamerly(view, centers, f32(k), high, f32(n), f32(n), True, changes)",
+        "_native.assign_hamerly(view, centers, f32(k), high, f32(n), f32(n), True, True, changes)",
         RANGE),
     "elkan: labels": (
         "_native.assign_elkan(view, centers, f32(k), f32(k), low, f32(n), f32(n * k), changes)",

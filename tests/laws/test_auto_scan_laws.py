@@ -39,7 +39,7 @@ def choices(monkeypatch, X, k, slow=None, steps=25):
     ("d", "k", "bounded"), [(6, 20, "hamerly"), (300, 40, "elkan"), (40, 260, "yinyang")]
 )
 def test_a_slow_machine_does_not_change_the_choice(monkeypatch, d, k, bounded):
-    X = rows(3000, d, seed=3, groups=1 if bounded == "elkan" else k)
+    X = rows(3000, d, seed=3, groups=k if bounded == "hamerly" else 1)
     told = choices(monkeypatch, X, k)
     kernel = f"assign_{bounded}"
     assert {"assign", kernel} <= set(told)

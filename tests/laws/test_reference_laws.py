@@ -103,9 +103,9 @@ def test_distances_of_all_pairs_and_labels_of_few_rows(dtype, centers_type, kind
         for squared, expected in ((True, D), (False, np.sqrt(D))):
             _native.distances(view_of(X), C, squared, out)
             assert out.tobytes() == expected.astype(dtype).tobytes(), d
-        for n in (1, 2, 3, 4, 7, 70):
+        for n in (1, 2, 3, 4, 7, 16, 70):
             found = np.zeros(n, dtype=np.int32)
-            _native.nearest_of_few(view_of(X[:n]), C, found)
+            _native.nearest(view_of(X[:n]), C, found)
             assert np.array_equal(found, reference.labels(D[:n])), (d, n)
 
 

@@ -136,22 +136,37 @@ class HamerlyScan:
     """One lower bound for all centres but the nearest (Hamerly 2010)."""
 
     BOUNDS = 50  # multiply-adds that the bounds of a row take
+    CHOICE, DISTANCE = 9, 100  # to choose among centres, for each; a distance between two of them
 
     def __init__(self, rows: Rows, k: int) -> None:
         self._rows, self._view = rows, rows.view
         self._upper = np.empty(rows.n, dtype=np.float32)
         self._lower = np.empty(rows.n, dtype=np.float32)
         self._tighten = True
+        self._wait, self._next_wait = 0, 1  # scans without distances between centres
         self.work = math.inf  # of the last scan
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
-        changed, *counts = _native.assign_hamerly(
-            self._view, centers, moved, labels, self._upper, self._lower, self._tighten, changes
-        )
+        apart = moved is not None and self._wait == 0
+        changed, *counts, chosen, spared = _native.assign_hamerly(
+            self._view, centers, moved, labels, self._upper, self._lower, self._tighten, apart,
+            changes,
+        )  # fmt: skip
+        if apart:
+            self._weigh(len(centers), chosen, spared)
+        elif moved is not None:
+            self._wait -= 1
         self.work = self.BOUNDS * self._view.n + work_of(self._rows, *counts)
         # Tightening a bound costs one distance per row: worth it only while it saves rows.
         self._tighten = moved is None or counts[0] < 0.7 * len(labels)
         return changed
+
+    def _weigh(self, k: int, chosen: int, spared: int) -> None:
+        """Do without distances between centres for some scans if they take more than they spare."""
+        d = self._view.d
+        if spared * (d + 6) < chosen * k * self.CHOICE + k * k * (d + self.DISTANCE):
+            self._wait = self._next_wait
+            self._next_wait *= 3
 
 
 class ByteScan:

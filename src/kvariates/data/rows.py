@@ -26,7 +26,6 @@ Labels = NDArray[np.int32]
 Numbers = int | NDArray[np.int64]  # of rows, for messages: of the first row, or of each
 
 SMALL = 2**18  # values up to which sorting the rows takes hardly any time
-FEW = 8  # rows up to which exact distances take less time than to prepare the centres for a filter
 
 # Outside these mean variances, squares or their sums leave the range of float64.
 NARROWEST, WIDEST = 1e-290, 1e290
@@ -129,10 +128,7 @@ class Rows:
 
     def nearest(self, centers: Floats) -> Labels:
         labels = np.full(self.n, -1, dtype=np.int32)
-        if self.n <= FEW and self.dense:
-            _native.nearest_of_few(self.view, centers, labels)
-        else:
-            _native.assign(self.view, centers.astype(np.float64, copy=False), labels)
+        _native.nearest(self.view, centers, labels)
         return labels
 
     def two_nearest(self, centers: F64) -> TwoNearest:
