@@ -59,7 +59,8 @@ struct AssignResult {
     index_t pairs = 0;               // pairs of row and centre that it compared, in units of its time for one
     index_t exact = 0;               // distances that were computed exactly
     index_t undecided = 0;           // rows that the filters left to exact distances
-    index_t chosen = 0, spared = 0;  // rows with candidates chosen by distances between centres; pairs that these spared
+    index_t chosen = 0;              // rows whose candidates were chosen by distances between centres
+    index_t spared = 0;              // pairs that these distances spared
     index_t probed = 0, stable = 0;  // sampled rows, and those that keep their label if all centres move by `step`
 };
 

@@ -45,3 +45,27 @@ def test_a_slow_machine_does_not_change_the_choice(monkeypatch, d, k, bounded):
     assert {"assign", kernel} <= set(told)
     assert told == choices(monkeypatch, X, k, slow=kernel)
     assert told == choices(monkeypatch, X, k, slow="assign")
+
+
+@pytest.mark.parametrize(("spread", "pays"), [(0.05, True), (5.0, False)])
+def test_distances_between_centres_are_left_out_while_they_do_not_pay(monkeypatch, spread, pays):
+    rng = np.random.default_rng(0)
+    middle = np.repeat(rng.normal(size=(150, 30)), 40, axis=0)
+    X = middle + spread * rng.normal(size=middle.shape)
+    used, kernel = [], _native.assign_hamerly
+
+    def spy(*given):
+        used.append(given[-2])
+        return kernel(*given)
+
+    monkeypatch.setattr(scans._native, "assign_hamerly", spy)
+    centers, labels, changes = X[::40].copy(), np.full(len(X), -1, np.int32), _native.Changes()
+    scan, moved = scans.SCANS["hamerly"](Rows.of(X), len(centers)), None
+    for _ in range(7):
+        scan.assign(centers, moved, labels, changes)
+        assert np.array_equal(labels, Rows.of(X).nearest(centers))
+        moved = np.full(len(centers), 6.0, dtype=np.float32)  # no lower bound is left
+        centers = centers + rng.normal(size=centers.shape) * (0.1 / 30)
+    assert used == (
+        [False] + 6 * [True] if pays else [False, True, False, True, False, False, False]
+    )
