@@ -67,16 +67,21 @@ nb::object byte_rows(const Rows& rows) {
     return nb::cast(std::move(out));
 }
 
-nb::tuple assign_bytes(const Rows& rows, const ByteRows& bytes, Table centers, OptionalIn<float> moved,
-                       Out<label_t> labels, Out<float> upper, Out<float> lower, Changes* changes) {
+nb::tuple assign_bytes(const Rows& rows, const ByteRows& bytes, Table centers, In<label_t> order, index_t size,
+                       OptionalIn<float> moved, Out<label_t> labels, Out<float> upper, Array<2, float> lower,
+                       Changes* changes) {
     const index_t k = count_some_centers(rows, centers), n = rows.view.n;
     require(bytes.n == n && bytes.d == rows.view.d, "the bytes are those of other rows");
     const float* step = data_of(moved, k);
     label_t* out = labels_before(labels, moved, n, k);
-    float *u = data_of(upper, n), *l = data_of(lower, n);
+    require(length(order) == k && size > 0 && size % GROUP_STEP == 0, "the groups do not fit");
+    indices_of(order, k, "a centre is out of range");
+    require(extent(lower, 1) == byte_bounds(k, size), "there must be bounds for all groups");
+    float *u = data_of(upper, n), *l = data_of(lower, n * extent(lower, 1));
     const ByteKernels& with = choose_byte_kernels(*active);
     return changed_and_work(run(
-        [&] { return active->assign_bytes(rows.view, bytes, with, centers.data(), k, step, out, u, l, changes); }));
+        [&] { return active->assign_bytes(rows.view, bytes, with, centers.data(), k, order.data(), size, step, out, u, l,
+                                          changes); }));
 }
 
 void two_nearest(const Rows& rows, Table centers, Out<label_t> labels, Out<label_t> second, Out<double> cost,
@@ -209,10 +214,11 @@ void bind_kmeans(nb::module_& m) {
     m.def("assign_elkan", assign_elkan, "rows"_a, "centers"_a, "moved"_a.none(), "drift"_a, "labels"_a, "upper"_a,
           "lower"_a, "changes"_a.none());
     nb::class_<ByteRows>(m, "ByteRows");
+    m.def("byte_bounds", byte_bounds, "k"_a, "size"_a);
     m.def("fast_bytes", [] { return choose_byte_kernels(*active).fast; });
     m.def("byte_rows", byte_rows, "rows"_a);
-    m.def("assign_bytes", assign_bytes, "rows"_a, "bytes"_a, "centers"_a, "moved"_a.none(), "labels"_a, "upper"_a,
-          "lower"_a, "changes"_a.none());
+    m.def("assign_bytes", assign_bytes, "rows"_a, "bytes"_a, "centers"_a, "order"_a, "size"_a, "moved"_a.none(), "labels"_a,
+          "upper"_a, "lower"_a, "changes"_a.none());
     m.def("assign_yinyang", assign_yinyang, "rows"_a, "centers"_a, "group"_a, "moved"_a.none(), "labels"_a, "upper"_a,
           "lower"_a, "changes"_a.none());
     m.def("two_nearest", two_nearest, "rows"_a, "centers"_a, "labels"_a, "second"_a, "cost"_a, "second_cost"_a);

@@ -1,5 +1,5 @@
-// Assignment by bytes (byte_rows.hpp), with one lower bound per row as Hamerly's (hamerly.hpp). Rows that bytes do not
-// decide are compared in float64 with the few centres that are left; rows with many such centres go to the filter.
+// Assignment by bytes (byte_rows.hpp), with a lower bound for each row and group of centres, as Yinyang's (yinyang.hpp).
+// Centres that bytes leave open are compared in float64; rows with many of them go to the filter.
 #pragma once
 
 #include <mutex>
@@ -7,48 +7,83 @@
 #include <vector>
 
 #include "byte_rows.hpp"
-#include "hamerly.hpp"
+#include "yinyang.hpp"
 
 namespace kv::KV_ISA {
 
+using float8 = Vector<float, 8>;
+
+struct OpenByteRow : OpenRow {
+    int near = 0;       // centres that were compared in float64
+    bool wide = false;  // too many: left to the filter
+};
+
 struct ByteScratch : Scratch {
-    ByteTile two;
+    std::vector<ByteTile> two;  // of each group
     NearCenters near;
-    std::vector<index_t> undecided;  // by bytes
-    std::vector<double> most;        // of v of their nearest centre
-    std::vector<index_t> wide;       // rows for the filter
+    std::vector<OpenByteRow> rows;
+    std::vector<std::vector<std::int32_t>> open;  // for each group, places in `rows`
+    std::vector<index_t> wide;
+};
+
+// Bounds on the distances of up to BYTE_TILE rows, from bounds on v.
+class ByteBounds {
+public:
+    ByteBounds(const ByteRows& bytes, const index_t* id, int count) : size_(static_cast<float>(1 / bytes.scale)) {
+        for (int r = 0; r < count; ++r) {
+            const float n2 = bytes.norm2[id[r]];
+            less_[r] = n2 - n2 * (2 * ROUNDING) - static_cast<float>(4 * BYTE_LOST);
+        }
+    }
+    float lower(int r, float v) const {
+        const float known = v < MOST ? v : MOST, square = 2 * known - std::fabs(known) * (4 * ROUNDING) + less_[r];
+        return below(std::sqrt(square > 0 ? square : 0) * size_);
+    }
+
+private:
+    static constexpr float MOST = 1e37f;
+    float size_;
+    alignas(64) float less_[BYTE_TILE];
 };
 
 template <class Rows>
 class ByteAssignment {
 public:
-    ByteAssignment(const Rows& rows, const ByteRows& bytes, const ByteCenters& packed, const ByteKernels& kernels,
-                   const Centers& centers, label_t* labels, float* upper, float* lower)
+    ByteAssignment(const Rows& rows, const ByteRows& bytes, const ByteKernels& kernels, const Centers& centers,
+                   const label_t* order, index_t size, label_t* labels, float* upper, float* lower)
         : rows_(rows),
           bytes_(bytes),
-          byte_centers_(packed),
           kernels_(kernels),
           centers_(centers),
+          size_(size),
+          stride_(byte_bounds(centers.k, size)),
+          group_(centers.k),
           labels_(labels),
           upper_(upper),
-          lower_(lower) {}
-
-    // Labels the rows s.id and renews their bounds; rows for the filter may wait.
-    void assign(ByteScratch& s) {
-        std::size_t usable = 0;
-        for (index_t i : s.id) {
-            s.id[usable] = i;
-            bytes_.error[i] < INFINITE ? void(++usable) : s.wide.push_back(i);
-        }
-        s.id.resize(usable);
-        for (std::size_t at = 0; at < usable; at += BYTE_TILE)
-            find_two_smallest(s.id.data() + at, static_cast<int>(std::min<std::size_t>(BYTE_TILE, usable - at)), s);
-        for (std::size_t at = 0; at < s.undecided.size(); at += BYTE_TILE)
-            compare_near(at, static_cast<int>(std::min<std::size_t>(BYTE_TILE, s.undecided.size() - at)), s);
-        s.undecided.clear(), s.most.clear();
-        while (s.wide.size() >= TILE) filter_wide(TILE, s);
+          lower_(lower) {
+        usable_ = make_byte_centers(bytes, centers.c, centers.k, order, kernels.panel, packed_);
+        for (index_t at = 0; at < centers.k; ++at) group_[order[at]] = static_cast<std::int32_t>(at / size);
     }
-    // After all rows: those that wait.
+    // False if the centres are too far from the rows.
+    bool usable() const { return usable_; }
+    index_t groups() const { return (centers_.k + size_ - 1) / size_; }
+
+    // Labels rows that have no bounds yet.
+    void assign_all(index_t from, index_t stop, ByteScratch& s) {
+        start(s);
+        for (index_t i = from; i < stop; ++i) (bytes_.error[i] < INFINITE ? s.id : s.wide).push_back(i);
+        for (std::size_t at = 0; at < s.id.size(); at += BYTE_TILE)
+            find_all(s.id.data() + at, static_cast<int>(std::min<std::size_t>(BYTE_TILE, s.id.size() - at)), s);
+        search_groups(s);
+    }
+    // Labels rows whose centres have moved.
+    void assign_moved(index_t from, index_t stop, const float* moved, const Buffer<float>& drift, ByteScratch& s) {
+        start(s);
+        decay_bounds(from, stop, moved, drift, s);
+        list_open_rows(s);
+        search_groups(s);
+    }
+    // After all rows: those that wait for the filter.
     void finish(std::vector<ByteScratch>& all) {
         parallel(static_cast<index_t>(all.size()), static_cast<int>(all.size()), [&](index_t thread) {
             ByteScratch& s = all[thread];
@@ -56,124 +91,215 @@ public:
         });
         if (open_) open_->finish(all);
     }
+    // How far the centres of each group moved, at most.
+    Buffer<float> drift_of(const float* moved) const {
+        Buffer<float> drift(stride_, 0);
+        for (index_t j = 0; j < centers_.k; ++j) drift[group_[j]] = std::max(drift[group_[j]], moved[j]);
+        return drift;
+    }
 
 private:
     const Rows& rows_;
     const ByteRows& bytes_;
-    const ByteCenters& byte_centers_;
     const ByteKernels& kernels_;
     const Centers& centers_;
+    const index_t size_, stride_;
+    std::vector<std::int32_t> group_;  // of each centre
+    ByteCenters packed_;
+    bool usable_ = false;
     label_t* labels_;
     float *upper_, *lower_;
     std::once_flag filter_made_;
-    PackedCenters packed_;  // for the filter, made when a row needs it
+    PackedCenters filter_;  // made when a row needs it
     std::optional<OpenRows<Rows>> open_;
+
+    void start(ByteScratch& s) const {
+        s.two.resize(groups()), s.open.resize(groups());
+        s.id.clear(), s.rows.clear();
+        for (auto& list : s.open) list.clear();
+    }
+    index_t first(index_t g) const { return g * size_; }
+    index_t stop(index_t g) const { return std::min(centers_.k, (g + 1) * size_); }
 
     // What the reference and underflow may change v by, for both of two centres.
     double slack(index_t i) const { return 0x1p-31 * static_cast<double>(bytes_.norm2[i]) + BYTE_LOST; }
-    // At least v of row i and centre j, for its value of `low`.
-    double upper_value(index_t i, label_t j, float low) const {
-        const double error = static_cast<double>(bytes_.error[i]) * static_cast<double>(byte_centers_.norm[j]) +
-                             static_cast<double>(bytes_.norm[i]) * static_cast<double>(byte_centers_.error[j]);
+    // At least v of row i and the centre at a place, for its value of `low`.
+    double upper_value(index_t i, label_t at, float low) const {
+        const double error = static_cast<double>(bytes_.error[i]) * static_cast<double>(packed_.norm[at]) +
+                             static_cast<double>(bytes_.norm[i]) * static_cast<double>(packed_.error[at]);
         return static_cast<double>(low) + 2 * error * (1 + 4 * BYTE_ROUNDING) +
-               4 * BYTE_ROUNDING * static_cast<double>(byte_centers_.half[j]) + slack(i);
+               4 * BYTE_ROUNDING * static_cast<double>(packed_.half[at]) + slack(i);
     }
-    // Bounds on a distance, for at least (at most) its v.
     float upper_distance(index_t i, double v) const {
         const double square = 2 * v + static_cast<double>(bytes_.norm2[i]) * (1 + BYTE_ROUNDING);
         return round_up(std::sqrt(std::max(0.0, square)) / bytes_.scale);
     }
-    float lower_distance(index_t i, double v) const {
-        const double square = 2 * (v - slack(i)) + static_cast<double>(bytes_.norm2[i]) * (1 - BYTE_ROUNDING);
-        return round_down(std::sqrt(std::max(0.0, square)) / bytes_.scale);
+    // At least v of row i and a centre at most this far.
+    float value_limit(index_t i, float distance) const {
+        const double far = static_cast<double>(distance) * bytes_.scale;
+        const double n2 = static_cast<double>(bytes_.norm2[i]) * (1 - BYTE_ROUNDING);
+        const double v = (far * far - n2) / 2 + slack(i);
+        return static_cast<float>(v + std::fabs(v) * static_cast<double>(ONE_ROUNDING));
     }
 
-    void find_two_smallest(const index_t* id, int count, ByteScratch& s) {
-        kernels_.two_smallest(bytes_, byte_centers_, id, count, s.two);
+    // Compares rows with all centres. Those that are not decided become open.
+    void find_all(const index_t* id, int count, ByteScratch& s) {
+        for (index_t g = 0; g < groups(); ++g)
+            kernels_.two_smallest(bytes_, packed_, first(g), stop(g), id, count, s.two[g]);
+        index_t own[BYTE_TILE] = {};
+        double most[BYTE_TILE];
+        bool undecided[BYTE_TILE] = {};
         for (int r = 0; r < count; ++r) {
-            const index_t i = id[r];
-            const double most = upper_value(i, s.two.arg[r], s.two.best[r]);
-            if (static_cast<double>(s.two.second[r]) > most) {
-                relabel(labels_, i, s.two.arg[r], s);
-                upper_[i] = upper_distance(i, most);
-                lower_[i] = lower_distance(i, s.two.second[r]);
-            } else {
-                s.undecided.push_back(i), s.most.push_back(most);
+            for (index_t g = 1; g < groups(); ++g)
+                if (s.two[g].best[r] < s.two[own[r]].best[r]) own[r] = g;
+            most[r] = upper_value(id[r], s.two[own[r]].arg[r], s.two[own[r]].best[r]);
+            std::fill(lower_ + id[r] * stride_ + groups(), lower_ + (id[r] + 1) * stride_,
+                      std::numeric_limits<float>::max());
+        }
+        const ByteBounds bounds(bytes_, id, count);
+        for (index_t g = 0; g < groups(); ++g) {
+            float others[BYTE_TILE], bound[BYTE_TILE];
+            for (int r = 0; r < count; ++r) others[r] = own[r] == g ? s.two[g].second[r] : s.two[g].best[r];
+            for (int r = 0; r < count; ++r) bound[r] = bounds.lower(r, others[r]);
+            for (int r = 0; r < count; ++r) {
+                lower_[id[r] * stride_ + g] = bound[r];
+                undecided[r] |= !(static_cast<double>(others[r]) > most[r]);
             }
         }
-        s.total.scanned += count;
-    }
-    void compare_near(std::size_t at, int count, ByteScratch& s) {
-        const index_t* id = s.undecided.data() + at;
-        for (int r = 0; r < count; ++r) s.near.limit[r] = static_cast<float>(s.most[at + r] + std::fabs(s.most[at + r]) * ONE_ROUNDING);
-        kernels_.near(bytes_, byte_centers_, id, count, s.near);
+        s.total.pairs += byte_pairs(count, centers_.k);
         for (int r = 0; r < count; ++r) {
-            const index_t i = id[r];
-            if (s.near.count[r] > MOST_NEAR) {
+            const label_t label = packed_.label(s.two[own[r]].arg[r]);
+            if (!undecided[r]) {
+                relabel(labels_, id[r], label, s);
+                upper_[id[r]] = upper_distance(id[r], most[r]);
+            } else {
+                list_if_open(id[r], label, s);
+            }
+        }
+    }
+    static index_t byte_pairs(index_t rows, index_t k) { return rows * k * 2 / 7; }  // in the filter's time for one
+
+    // Measures the distance of a row to its centre, and lists it for each group that may have a nearer one.
+    void list_if_open(index_t i, label_t a, ByteScratch& s) {
+        const double cost = dist2(rows_, i, centers_, a);
+        ++s.total.exact;
+        const float u = upper_[i] = round_up(std::sqrt(cost));
+        const auto place = static_cast<std::int32_t>(s.rows.size());
+        bool any = false;
+        for (index_t g = 0; g < groups(); ++g)
+            if (!(u < lower_[i * stride_ + g])) s.open[g].push_back(place), any = true;
+        if (any)
+            s.rows.push_back({{i, {a, cost}, u}});
+        else
+            relabel(labels_, i, a, s);
+    }
+    void decay_bounds(index_t from, index_t stop, const float* moved, const Buffer<float>& drift, ByteScratch& s) {
+        for (index_t i = from; i < stop; ++i) {
+            float8 least = std::numeric_limits<float>::max() - float8{};
+            for (index_t g = 0; g < stride_; g += 8) {
+                float8 v = read<float8>(lower_ + i * stride_ + g) - read<float8>(drift.data() + g);
+                v -= (v < 0 ? -v : v) * ONE_ROUNDING;
+                v = v > 0 ? v : float8{};
+                write(lower_ + i * stride_ + g, v);
+                least = v < least ? v : least;
+            }
+            const float u = upper_[i] = increased(upper_[i], moved[labels_[i]]);
+            if (!(u < joined<8>(least, [](float8 a, float8 b) { return b < a ? b : a; }))) s.id.push_back(i);
+        }
+    }
+    void list_open_rows(ByteScratch& s) {
+        for (index_t i : s.id)
+            if (bytes_.error[i] < INFINITE)
+                list_if_open(i, labels_[i], s);
+            else
                 s.wide.push_back(i);
+    }
+    void search_groups(ByteScratch& s) {
+        for (index_t g = 0; g < groups(); ++g)
+            for (std::size_t at = 0; at < s.open[g].size(); at += BYTE_TILE)
+                search_group(g, s.open[g].data() + at,
+                             static_cast<int>(std::min<std::size_t>(BYTE_TILE, s.open[g].size() - at)), s);
+        for (const OpenByteRow& row : s.rows) {
+            if (row.wide) {
+                s.wide.push_back(row.row);
                 continue;
             }
-            Nearest best;
-            double second = std::numeric_limits<double>::infinity();
-            for (int p = 0; p < s.near.count[r]; ++p) {
-                const double cost = dist2(rows_, i, centers_, s.near.center[r][p]);
-                second = std::min(second, std::max(cost, best.cost));
-                best.offer(s.near.center[r][p], cost);
-            }
-            relabel(labels_, i, best.arg, s);
-            upper_[i] = round_up(std::sqrt(best.cost));
-            lower_[i] = std::min(lower_distance(i, s.near.limit[r]), round_down(std::sqrt(second)));
+            upper_[row.row] = row.upper;
+            relabel(labels_, row.row, row.best.arg, s);
+        }
+        while (s.wide.size() >= TILE) filter_wide(TILE, s);
+    }
+    // Compares open rows with the centres of group g.
+    void search_group(index_t g, const std::int32_t* place, int count, ByteScratch& s) {
+        index_t id[BYTE_TILE];
+        std::int32_t at[BYTE_TILE];
+        int m = 0;
+        for (int r = 0; r < count; ++r) {
+            const OpenByteRow& row = s.rows[place[r]];
+            if (row.wide || row.upper < lower_[row.row * stride_ + g]) continue;  // closed meanwhile
+            id[m] = row.row, at[m] = place[r];
+            s.near.limit[m++] = value_limit(row.row, row.upper);
+        }
+        ByteTile& two = s.two[g];
+        kernels_.near(bytes_, packed_, first(g), stop(g), id, m, two, s.near);
+        s.total.pairs += byte_pairs(m, stop(g) - first(g));
+        const ByteBounds bounds(bytes_, id, m);
+        for (int r = 0; r < m; ++r) {
+            OpenByteRow& row = s.rows[at[r]];
+            float* bound = lower_ + id[r] * stride_;
+            const bool own = packed_.label(two.arg[r]) == row.best.arg;
+            bound[g] = bounds.lower(r, own ? two.second[r] : two.best[r]);
+            if (bound[g] > row.upper) continue;
+            row.near += s.near.count[r];
+            row.wide = row.near > MOST_NEAR;
+            if (row.wide) continue;
+            bound[g] = std::max(bound[g], bounds.lower(r, s.near.limit[r]));
+            for (int p = 0; p < s.near.count[r]; ++p)
+                try_center(rows_, row, packed_.label(s.near.place[r][p]), centers_, group_.data(), bound);
             s.total.exact += s.near.count[r];
         }
-        s.total.scanned += count;
     }
-    // Compares the last `count` rows that wait with all centres.
+    // Compares the last `count` rows that wait with all centres, by the filter.
     void filter_wide(int count, ByteScratch& s) {
         std::call_once(filter_made_, [&] {
-            packed_ = pack_centers(rows_, centers_);
-            open_.emplace(rows_, centers_, packed_, labels_);
+            filter_ = pack_centers(rows_, centers_);
+            open_.emplace(rows_, centers_, filter_, labels_);
         });
         const index_t* id = s.wide.data() + s.wide.size() - count;
-        filter_tile(rows_, id, count, packed_, Candidates{nullptr, centers_.k}, false, s.tile);
-        const RowBounds bounds(s.tile, packed_);
+        filter_tile(rows_, id, count, filter_, Candidates{nullptr, centers_.k}, false, s.tile);
+        const RowBounds bounds(s.tile, filter_);
         for (int r = 0; r < count; ++r) {
             upper_[id[r]] = bounds.upper(r, s.tile.best[r]);
-            lower_[id[r]] = bounds.lower(r, second_value(s.tile, r));
+            const float least = std::min(bounds.lower(r, second_value(s.tile, r)), std::numeric_limits<float>::max());
+            std::fill(lower_ + id[r] * stride_, lower_ + (id[r] + 1) * stride_, least);
             s.tile.uncertain[r] ? open_->add(id[r], s) : relabel(labels_, id[r], s.tile.arg[r], s);
         }
-        s.total.pairs += count * centers_.k;
+        s.total.scanned += count, s.total.pairs += count * centers_.k;
         s.wide.resize(s.wide.size() - count);
     }
 };
 
 template <class Rows>
 AssignResult assign_bytes(const Rows& rows, const ByteRows& bytes, const ByteKernels& kernels, const double* c,
-                          index_t k, const float* moved, label_t* labels, float* upper, float* lower,
-                          Changes* changes) {
+                          index_t k, const label_t* order, index_t size, const float* moved, label_t* labels,
+                          float* upper, float* lower, Changes* changes) {
     if constexpr (Rows::sparse) {
         return {};
     } else {
-        ByteCenters packed;
-        if (!make_byte_centers(bytes, c, k, kernels.panel, packed))
-            return assign_hamerly(rows, c, k, moved, labels, upper, lower, true, true, changes);
+        const auto centers = exact_centers(rows, c, k);
+        ByteAssignment<Rows> assignment(rows, bytes, kernels, centers, order, size, labels, upper, lower);
+        if (!assignment.usable()) {  // and bounds that prove nothing
+            std::fill(upper, upper + rows.n, INFINITE);
+            std::fill(lower, lower + rows.n * byte_bounds(k, size), 0.0f);
+            return assign(rows, c, k, labels, changes, 0);
+        }
         std::vector<ByteScratch> scratch(threads_for(static_cast<double>(rows.n) * rows.d * k / 4));
         const index_t task_rows = rows_of_task(rows.n, scratch.size());
         start_changes(changes, rows.n, task_rows);
-        const auto centers = exact_centers(rows, c, k);
-        CenterDistances between;
-        between.half.assign(k, 0);
-        std::optional<LargestMoves> movement;
-        if (moved) movement.emplace(moved, k);
-        ByteAssignment<Rows> assignment(rows, bytes, packed, kernels, centers, labels, upper, lower);
+        const Buffer<float> drift = moved ? assignment.drift_of(moved) : Buffer<float>{};
         parallel_rows(rows.n, task_rows, scratch, [&](index_t from, index_t stop, ByteScratch& s) {
             s.start_rows(changes, from, stop);
-            if (moved) {
-                open_rows(rows, from, stop, centers, between, *movement, labels, upper, lower, true, s);
-            } else {
-                s.id.resize(stop - from);
-                for (index_t i = from; i < stop; ++i) s.id[i - from] = i;
-            }
-            assignment.assign(s);
+            moved ? assignment.assign_moved(from, stop, moved, drift, s) : assignment.assign_all(from, stop, s);
         });
         assignment.finish(scratch);
         finish_changes(changes);

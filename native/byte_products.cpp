@@ -60,12 +60,22 @@ struct Smallest {
     vi arg;
 };
 
-struct TwoSmallestOfRows {
+template <int... I>
+inline vi lane_numbers(std::integer_sequence<int, I...>) {
+    return vi{I...};
+}
+
+// What is found for the rows of a tile. NEAR: also the centres within a limit.
+template <bool NEAR>
+struct Found {
+    ByteTile& two;
+    NearCenters* near;
     Smallest row[BYTE_TILE];
 
-    void clear(int count) {
+    Found(int count, ByteTile& tile, NearCenters* list) : two(tile), near(list) {
         const vf none = splat(std::numeric_limits<float>::infinity());
         for (int r = 0; r < count; ++r) row[r] = {none, none, vi{}};
+        if (NEAR) std::fill(near->count, near->count + count, 0);
     }
     [[gnu::always_inline]] inline void offer(int r, vf low, index_t first) {
         Smallest& of = row[r];
@@ -74,33 +84,28 @@ struct TwoSmallestOfRows {
         of.second = closer ? of.best : less;
         of.arg = closer ? splat(static_cast<std::int32_t>(first)) : of.arg;
         of.best = closer ? low : of.best;
-    }
-    void finish(int count, ByteTile& out) const {
-        for (int r = 0; r < count; ++r) {
-            TwoSmallest<float, label_t> two{row[r].best[0], row[r].second[0], row[r].arg[0], 0};
-            for (int l = 1; l < W; ++l) {
-                two.offer(row[r].best[l], row[r].arg[l] + l);
-                two.second = std::min(two.second, row[r].second[l]);
+        if constexpr (NEAR)
+            for (std::uint32_t bits = mask_at_most(low, splat(near->limit[r])); bits; bits &= bits - 1) {
+                if (near->count[r] < MOST_NEAR)
+                    near->place[r][near->count[r]] = static_cast<label_t>(first + __builtin_ctz(bits));
+                ++near->count[r];
             }
-            out.best[r] = two.best, out.second[r] = two.second, out.arg[r] = two.arg;
+    }
+    void finish(int count) const {
+        const auto smaller = [](vf a, vf b) { return b < a ? b : a; };
+        for (int r = 0; r < count; ++r) {
+            const Smallest& of = row[r];
+            const float best = joined<W>(of.best, smaller);
+            const int lane = __builtin_ctz(mask_at_most(of.best, splat(best)) | 1u << (W - 1));
+            const vf others = lane_numbers(AllLanes{}) == lane ? of.second : of.best;  // of a lane, the second is not less
+            two.best[r] = best, two.second[r] = joined<W>(others, smaller);
+            two.arg[r] = of.arg[lane] + lane;
         }
     }
 };
 
-struct NearOfRows {
-    NearCenters& out;
-
-    [[gnu::always_inline]] inline void offer(int r, vf low, index_t first) {
-        for (std::uint32_t bits = mask_at_most(low, splat(out.limit[r])); bits; bits &= bits - 1) {
-            if (out.count[r] < MOST_NEAR)
-                out.center[r][out.count[r]] = static_cast<label_t>(first + __builtin_ctz(bits));
-            ++out.count[r];
-        }
-    }
-};
-
-template <int N, class Found>
-inline void compare(const ByteRows& rows, const index_t* id, int at, const Panel& panel, index_t first, Found& found) {
+template <int N, class F>
+inline void compare(const ByteRows& rows, const index_t* id, int at, const Panel& panel, index_t first, F& found) {
     const std::int8_t* row[N];
     vi sum[N][R];
     for (int r = 0; r < N; ++r) {
@@ -112,27 +117,28 @@ inline void compare(const ByteRows& rows, const index_t* id, int at, const Panel
         for (int v = 0; v < R; ++v) found.offer(at + r, panel.low(rows, id[at + r], sum[r][v], v), first + v * W);
 }
 
-template <class Found>
-void scan(const ByteRows& rows, const ByteCenters& centers, const index_t* id, int count, Found& found) {
-    for (index_t first = 0; first < centers.k; first += PANEL) {
+template <class F>
+void scan(const ByteRows& rows, const ByteCenters& centers, index_t first, index_t stop, const index_t* id, int count,
+          F& found) {
+    for (; first < stop; first += PANEL) {
         const Panel panel(centers, first);
         int at = 0;
         for (; at + ROWS <= count; at += ROWS) compare<ROWS>(rows, id, at, panel, first, found);
         with_count<ROWS - 1>(count - at, [&](auto n) { compare<n()>(rows, id, at, panel, first, found); });
     }
+    found.finish(count);
 }
 
-void two_smallest(const ByteRows& rows, const ByteCenters& centers, const index_t* id, int count, ByteTile& out) {
-    TwoSmallestOfRows found;
-    found.clear(count);
-    scan(rows, centers, id, count, found);
-    found.finish(count, out);
+void two_smallest(const ByteRows& rows, const ByteCenters& centers, index_t first, index_t stop, const index_t* id,
+                  int count, ByteTile& two) {
+    Found<false> found(count, two, nullptr);
+    scan(rows, centers, first, stop, id, count, found);
 }
 
-void near(const ByteRows& rows, const ByteCenters& centers, const index_t* id, int count, NearCenters& out) {
-    std::fill(out.count, out.count + count, 0);
-    NearOfRows found{out};
-    scan(rows, centers, id, count, found);
+void near(const ByteRows& rows, const ByteCenters& centers, index_t first, index_t stop, const index_t* id, int count,
+          ByteTile& two, NearCenters& list) {
+    Found<true> found(count, two, &list);
+    scan(rows, centers, first, stop, id, count, found);
 }
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)

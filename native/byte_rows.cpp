@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels.hpp"
 #include "simd.hpp"
@@ -10,82 +11,85 @@
 namespace kv::KV_ISA {
 namespace {
 
-constexpr double MAX_BYTE = 127;
+constexpr float MAX_BYTE = 127;
 constexpr index_t SAMPLED = 1024;  // rows that offset and scale are taken from; any values are valid
 
 // A vector as bytes: v = step * q + e.
 struct Quantized {
-    double step = 0;
-    double norm2 = 0;               // ||v||^2
-    double error = 0, bytes2 = 0;   // ||e||, rounded up, and ||q||^2
-    std::int32_t sum = 0;           // of q
+    float step = 0;
+    double norm2 = 0;              // ||v||^2, to 2^-22 of itself
+    double error = 0, bytes2 = 0;  // ||e||, rounded up, and ||q||^2
+    std::int32_t sum = 0;          // of q
 };
 
-// Rounds to integers: adding and subtracting 1.5 * 2^52 does that.
-inline vd rounded(vd v) {
-    constexpr double magic = 6755399441055744.0;
-    return (v + magic) - magic;
-}
-inline double rounded(double v) {
-    constexpr double magic = 6755399441055744.0;
+// Rounds to integers: adding and subtracting 1.5 * 2^23 does that.
+template <class V>
+inline V rounded(V v) {
+    constexpr float magic = 12582912.0f;
     return (v + magic) - magic;
 }
 
-inline double sum_of(vd v) {
-    double sum = 0;
-    for (int l = 0; l < W; ++l) sum += v[l];
-    return sum;
+inline float largest_of(vf v) {
+    return joined<W>(v, [](vf a, vf b) { return a < b ? b : a; });
 }
 
-// `v` has room for `d` values. Bytes are written one by one, `stride` apart after each four.
+using Bytes = Vector<std::int8_t, W>;
+
+// `v` is the vector in float32, which rounds each coordinate once. Calls write_bytes(first, q) for W bytes at a time, and
+// for each of the rest.
 template <class Write>
-Quantized quantize(const double* v, index_t d, Write&& write_byte) {
+Quantized quantize(const float* v, index_t d, Write&& write_bytes) {
     Quantized out;
     const index_t whole = d / W * W;
-    vd squares{}, most{};
+    vd squares{};
+    vf most{};
     for (index_t j = 0; j < whole; j += W) {
-        const vd a = read<vd>(v + j), b = a < 0 ? -a : a;
-        squares += a * a, most = most < b ? b : most;
+        const vf a = load(v + j), b = a < 0 ? -a : a;
+        const vd wide = __builtin_convertvector(a, vd);
+        squares += wide * wide;
+        most = most < b ? b : most;
     }
-    double largest = 0;
-    for (int l = 0; l < W; ++l) largest = std::max(largest, most[l]);
-    out.norm2 = sum_of(squares);
-    for (index_t j = whole; j < d; ++j) out.norm2 += v[j] * v[j], largest = std::max(largest, std::fabs(v[j]));
-    const float step = static_cast<float>(largest / MAX_BYTE);
-    out.step = step;
-    const double inverse = step > 0 ? 1 / out.step : 0;
-    vd residual{}, bytes{};
+    float largest = largest_of(most);
+    for (int l = 0; l < W; ++l) out.norm2 += squares[l];
+    for (index_t j = whole; j < d; ++j) {
+        out.norm2 += static_cast<double>(v[j]) * static_cast<double>(v[j]);
+        largest = std::max(largest, std::fabs(v[j]));
+    }
+    // Rounded up, so that no byte is beyond 127.
+    out.step = largest * ((1 + 0x1p-20f) / MAX_BYTE);
+    const float inverse = out.step > std::numeric_limits<float>::min() ? 1 / out.step : 0;
+    vf residual{}, bytes{};
     vi total{};
     for (index_t j = 0; j < whole; j += W) {
-        const vd a = read<vd>(v + j);
-        vd number = rounded(a * inverse);
-        number = number > MAX_BYTE ? MAX_BYTE - vd{} : number;
-        number = number < -MAX_BYTE ? -MAX_BYTE - vd{} : number;
-        const vd gap = a - number * out.step;
+        const vf a = load(v + j), number = rounded(a * inverse), gap = a - number * out.step;
         residual += gap * gap, bytes += number * number;
         const vi q = __builtin_convertvector(number, vi);
         total += q;
-        write_byte(j, q);
+        write_bytes(j, __builtin_convertvector(q, Bytes));
     }
-    double rest = sum_of(residual);
-    out.bytes2 = sum_of(bytes);
+    double rest = static_cast<double>(sum_of(residual));
+    out.bytes2 = static_cast<double>(sum_of(bytes));
     for (int l = 0; l < W; ++l) out.sum += total[l];
     for (index_t j = whole; j < d; ++j) {
-        const double number = std::clamp(rounded(v[j] * inverse), -MAX_BYTE, MAX_BYTE), gap = v[j] - number * out.step;
-        rest += gap * gap, out.bytes2 += number * number;
+        const float number = rounded(v[j] * inverse), gap = v[j] - number * out.step;
+        rest += static_cast<double>(gap * gap), out.bytes2 += static_cast<double>(number * number);
         out.sum += static_cast<std::int32_t>(number);
-        write_byte(j, static_cast<std::int32_t>(number));
+        write_bytes(j, static_cast<std::int8_t>(number));
     }
-    out.error = std::sqrt(rest) * (1 + 1e-9) + 1e-12 * std::sqrt(out.norm2);  // the rounding of these sums
+    // The rounding of these sums, of gaps, and of v itself.
+    const double wider = 1 + static_cast<double>(d / W + 16) * 0x1p-23;
+    out.bytes2 *= wider;
+    out.error = std::sqrt(rest) * wider + 0x1p-21 * std::sqrt(out.norm2);
     return out;
 }
 
 template <class T>
-void shift(const T* x, const ByteRows& rows, double* v) {
+void shift(const T* x, const ByteRows& rows, float* v) {
     const index_t whole = rows.d / W * W;
     for (index_t j = 0; j < whole; j += W)
-        write(v + j, (widened<W>(x + j) - read<vd>(rows.offset.data() + j)) * rows.scale);
-    for (index_t j = whole; j < rows.d; ++j) v[j] = (static_cast<double>(x[j]) - rows.offset[j]) * rows.scale;
+        store(v + j, __builtin_convertvector((widened<W>(x + j) - read<vd>(rows.offset.data() + j)) * rows.scale, vf));
+    for (index_t j = whole; j < rows.d; ++j)
+        v[j] = static_cast<float>((static_cast<double>(x[j]) - rows.offset[j]) * rows.scale);
 }
 
 template <class T>
@@ -117,18 +121,13 @@ double scale_of_some(const Dense<T>& rows, const std::vector<double>& offset) {
 }
 
 template <class T>
-void quantize_row(const Dense<T>& rows, index_t i, double* v, ByteRows& out) {
+void quantize_row(const Dense<T>& rows, index_t i, float* v, ByteRows& out) {
     shift(rows.row(i), out, v);
     std::int8_t* q = out.q.data() + i * out.width;
-    const Quantized of = quantize(v, rows.d, [&](index_t j, auto number) {
-        if constexpr (sizeof number == sizeof(vi))
-            for (int l = 0; l < W; ++l) q[j + l] = static_cast<std::int8_t>(number[l]);
-        else
-            q[j] = static_cast<std::int8_t>(number);
-    });
+    const Quantized of = quantize(v, rows.d, [&](index_t j, auto bytes) { write(q + j, bytes); });
     const bool usable = of.norm2 < 0x1p100;
-    out.step[i] = usable ? static_cast<float>(of.step) : 0;
-    out.norm[i] = usable ? static_cast<float>(of.step * std::sqrt(of.bytes2) * (1 + 1e-6)) : 0;
+    out.step[i] = usable ? of.step : 0;
+    out.norm[i] = usable ? static_cast<float>(static_cast<double>(of.step) * std::sqrt(of.bytes2) * (1 + 1e-6)) : 0;
     out.error[i] = usable ? static_cast<float>(of.error * (1 + 1e-6) + 0x1p-100) : std::numeric_limits<float>::infinity();
     out.norm2[i] = usable ? static_cast<float>(of.norm2) : 0;
     out.start[i] = usable ? -128 * of.sum : 0;
@@ -147,37 +146,37 @@ bool make_byte_rows(const Dense<T>& rows, ByteRows& out) {
     for (Buffer<float>* of : {&out.step, &out.error, &out.norm, &out.norm2}) of->resize(rows.n);
     out.start.resize(rows.n);
     parallel_rows(rows.n, threads_for(4.0 * static_cast<double>(rows.n * rows.d)), [&](index_t from, index_t stop) {
-        std::vector<double> v(rows.d);
+        std::vector<float> v(rows.d);
         for (index_t i = from; i < stop; ++i) quantize_row(rows, i, v.data(), out);
     });
     return true;
 }
 
-bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, index_t panel, ByteCenters& out) {
+bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, const label_t* order, index_t panel,
+                       ByteCenters& out) {
     const index_t padded = (k + panel - 1) / panel * panel, d = rows.d;
-    out.k = k, out.width = rows.width, out.panel = panel;
+    out.k = k, out.width = rows.width, out.panel = panel, out.order = order;
     out.p.assign(padded * rows.width, 128);
     out.half.assign(padded, std::numeric_limits<float>::infinity());
     for (Buffer<float>* of : {&out.norm, &out.error, &out.step}) of->assign(padded, 0);
     std::atomic<bool> usable{true};
     parallel(padded / panel, threads_for(8.0 * static_cast<double>(k * d)), [&](index_t b) {
-        std::vector<double> v(d);
+        std::vector<float> v(d);
         for (index_t j = b * panel; j < std::min(k, (b + 1) * panel); ++j) {
-            shift(c + j * d, rows, v.data());
+            shift(c + out.label(j) * d, rows, v.data());
             std::uint8_t* p = out.p.data() + b * panel * rows.width + (j - b * panel) * 4;
-            const Quantized of = quantize(v.data(), d, [&](index_t i, auto number) {
-                if constexpr (sizeof number == sizeof(vi))
-                    for (int l = 0; l < W; ++l)
-                        p[(i + l) / 4 * 4 * panel + (i + l) % 4] = static_cast<std::uint8_t>(number[l] + 128);
-                else
-                    p[i / 4 * 4 * panel + i % 4] = static_cast<std::uint8_t>(number + 128);
+            const Quantized of = quantize(v.data(), d, [&](index_t i, auto bytes) {
+                const auto moved = bytes ^ static_cast<std::int8_t>(-128);  // q + 128
+                for (index_t l = 0; l < static_cast<index_t>(sizeof bytes); l += 4)
+                    std::memcpy(p + (i + l) / 4 * 4 * panel + (i + l) % 4, reinterpret_cast<const char*>(&moved) + l,
+                                std::min<std::size_t>(4, sizeof bytes));
             });
             if (!(of.norm2 < 0x1p100)) usable = false;
-            const double norm = std::sqrt(of.norm2), bytes = of.step * std::sqrt(of.bytes2);
+            const double norm = std::sqrt(of.norm2), bytes = static_cast<double>(of.step) * std::sqrt(of.bytes2);
             out.half[j] = static_cast<float>(of.norm2 / 2 * (1 - BYTE_ROUNDING));
             out.norm[j] = static_cast<float>(norm * (1 + BYTE_ROUNDING));
             out.error[j] = static_cast<float>(of.error * (1 + BYTE_ROUNDING) + BYTE_ROUNDING * (norm + bytes));
-            out.step[j] = static_cast<float>(of.step);
+            out.step[j] = of.step;
         }
     });
     return usable;

@@ -24,10 +24,11 @@
 
 namespace kv {
 
-constexpr index_t MOST_BYTES = 32768;       // features whose products fit into 32 bits
-constexpr int BYTE_TILE = 96;               // rows that are compared with a panel of centres, one after the other
-constexpr int MOST_NEAR = 24;               // centres of a row that are decided in float64; with more, the filter is faster
-constexpr double BYTE_ROUNDING = 0x1p-20;   // sixteen units of float32
+constexpr index_t MOST_BYTES = 32768;      // features whose products fit into 32 bits
+constexpr int BYTE_TILE = 96;              // rows that are compared with a panel of centres, one after the other
+constexpr int MOST_NEAR = 32;              // centres of a row that are decided in float64; with more, the filter is faster
+constexpr int GROUP_STEP = 64;             // the size of a group of centres is a multiple of it
+constexpr double BYTE_ROUNDING = 0x1p-20;  // sixteen units of float32
 constexpr double BYTE_LOST = 0x1p-90;
 
 struct ByteRows {
@@ -37,40 +38,50 @@ struct ByteRows {
     std::vector<double> offset;  // d
     Buffer<std::int8_t> q;       // n x width
     Buffer<float> step;          // n: s
-    Buffer<float> error, norm;   // n: ||e|| and ||s q||, rounded up
+    Buffer<float> error, norm;   // n: ||e|| and ||s q||, rounded up; the error is infinite if bytes cannot hold the row
     Buffer<float> norm2;         // n: ||x||^2, rounded
     Buffer<std::int32_t> start;  // n: -128 times the sum of q, since the bytes of centres are stored as p + 128
 
     const std::int8_t* row(index_t i) const { return q.data() + i * width; }
 };
 
-// Centres in panels, as wide as the machine's registers allow: for each four features the bytes of all centres of the
-// panel. What is missing in the last panel is infinitely far.
+// Centres in an order of their own. They are stored in panels, as wide as the machine's registers allow: for each four
+// features the bytes of all centres of the panel. What is missing in the last panel is infinitely far.
 struct ByteCenters {
     index_t k = 0, width = 0, panel = 0;  // panel: centres in a panel
+    const label_t* order = nullptr;       // k: the label of each; null if they are in order
     Buffer<std::uint8_t> p;               // p + 128
     Buffer<float> half, norm, error, step;
+
+    label_t label(index_t at) const { return order ? order[at] : static_cast<label_t>(at); }
 };
 
-// Of each row of a tile: the two smallest values of `low`, and the centre of the smallest.
+// Of each row of a tile and some centres: the two smallest values of `low`, and the place of the smallest.
 struct ByteTile {
     alignas(64) float best[BYTE_TILE], second[BYTE_TILE];
     label_t arg[BYTE_TILE];
 };
 
-// Of each row of a tile: the centres with low <= limit, ascending; `count` may exceed MOST_NEAR.
+// Of each row of a tile: the places of centres with low <= limit; `count` may exceed MOST_NEAR.
 struct NearCenters {
     float limit[BYTE_TILE];
     int count[BYTE_TILE];
-    label_t center[BYTE_TILE][MOST_NEAR];
+    label_t place[BYTE_TILE][MOST_NEAR];
 };
 
-// Compiled for each set of instructions for products of bytes.
+// The lower bounds that a row keeps: one for each group of `size` of k centres, in whole vectors of eight.
+inline index_t byte_bounds(index_t k, index_t size) { return ((k + size - 1) / size + 7) / 8 * 8; }
+
+// Compiled for each set of instructions for products of bytes. Centres are those in the places [first, stop); `first`
+// is a multiple of GROUP_STEP, and `stop` is too or is k.
 struct ByteKernels {
     bool fast;  // whether the machine multiplies bytes faster than float32
     index_t panel;
-    void (*two_smallest)(const ByteRows&, const ByteCenters&, const index_t* id, int count, ByteTile&);
-    void (*near)(const ByteRows&, const ByteCenters&, const index_t* id, int count, NearCenters&);
+    void (*two_smallest)(const ByteRows&, const ByteCenters&, index_t first, index_t stop, const index_t* id, int count,
+                         ByteTile&);
+    // Likewise, and lists the near centres.
+    void (*near)(const ByteRows&, const ByteCenters&, index_t first, index_t stop, const index_t* id, int count,
+                 ByteTile&, NearCenters&);
 };
 
 }  // namespace kv

@@ -135,8 +135,10 @@ struct Kernels {
                                    const float* moved, label_t* labels, float* upper, float* lower, Changes*);
     // Returns false if the rows have no bytes.
     bool (*make_byte_rows)(const RowsView&, ByteRows&);
+    // `order`: the centres group by group, `size` of them in each but the last.
     AssignResult (*assign_bytes)(const RowsView&, const ByteRows&, const ByteKernels&, const double* centers, index_t k,
-                                 const float* moved, label_t* labels, float* upper, float* lower, Changes*);
+                                 const label_t* order, index_t size, const float* moved, label_t* labels, float* upper,
+                                 float* lower, Changes*);
     void (*two_nearest)(const RowsView&, const double* centers, index_t k, const TwoNearest<double>&);
     // Returns how many rows moved.
     index_t (*hartigan)(const RowsView&, const double* weight, index_t k, const ClusterDrift&, const Partition&);
@@ -210,7 +212,8 @@ bool make_byte_rows(const Csr<T>&, ByteRows&) {
     return false;
 }
 // Returns false if the centres are too far from the rows.
-bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, index_t panel, ByteCenters& out);
+bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, const label_t* order, index_t panel,
+                       ByteCenters& out);
 template <class T>
 bool quantize(const Dense<T>& rows, const double* cost, QuantizedRows& quantized);
 template <class T>

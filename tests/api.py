@@ -28,7 +28,7 @@ cli.saved_model: load_model
 cli: main_of_command=main
 dask.partitions: moves TOLERATED
 dask.transport: threads_of_task
-data.assigners: FarRows InMemoryAssigner Labelled SCANS squared_moves upper_bounds
+data.assigners: FarRows InMemoryAssigner Labelled squared_moves upper_bounds
 data.block_data: BlockAssigner BlockData read_weights
 data.blocks: Block CountedBlocks SourceBlocks take_rows
 data.cluster_sums: ClusterSums FloatStatistics SumsByLabel SumScale
@@ -45,6 +45,7 @@ data.metric_spaces: CallableMetric DistanceMatrix
 data.metrics: DISTANCES EDGES METRICS NATIVE_METRICS PLACES ROWS SparseCosine Vectors
 data.row_costs: RowCosts ShardedCosts stay_limit
 data.rows: joint_cost Rows SMALL spread_around total_cost unit_rows
+data.scans: SCANS
 data.transport_plan: Prices transport UnitLimits
 demo.cities: load_cities name_regions
 demo.town: folds_section FoldTrials load_town straight_choice
@@ -166,7 +167,7 @@ balancing.anticlusters balancing.feasible_groups balancing.group_balance
 certificates.kmeans_certificate certificates.kmedian_certificate
 cli.app cli.fit_dask cli.fit_means cli.measuring cli.options cli.screen
 data.cluster_sums data.distance_tables data.lattice_rows
-data.assigners data.transport_plan demo demo.cities estimators.metric_input estimators.validation
+data.scans data.transport_plan demo demo.cities estimators.metric_input estimators.validation
 federated.client federated.private_peer peers.masks peers.vertical privacy.empty_cells
 privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
 private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates

@@ -89,6 +89,9 @@ def assign_hamerly(
 def fast_bytes() -> bool:
     """Whether this machine multiplies bytes faster than float32."""
 
+def byte_bounds(k: int, size: int) -> int:
+    """How many lower bounds a row keeps, for groups of so many of k centres."""
+
 def byte_rows(rows: RowsView) -> ByteRows | None:
     """None if bytes cannot hold the rows."""
 
@@ -96,6 +99,8 @@ def assign_bytes(
     rows: RowsView,
     bytes: ByteRows,
     centers: F64,
+    order: Labels,  # of the centres: `size` in each group but the last
+    size: int,
     moved: F32 | None,
     labels: Labels,
     upper: F32,

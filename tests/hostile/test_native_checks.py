@@ -51,6 +51,11 @@ NO_CENTERS = "there are no centres; give at least one"
 PAIRS = "the passed pairs are those of other rows"
 RANGE = "a label is out of range: labels must be from 0 to k - 1"
 CSR_START = "indptr of a CSR matrix must rise from 0 to the number of its values"
+BYTES = (
+    "_native.assign_bytes({0}, _native.byte_rows(view), centers, {1}, {2}, {3}, {4}, "
+    "f32(len({4})), "
+    "f32(len({4}), {5}), changes)"
+)
 EXCHANGE = (
     "_native.exchange_rows(X[:4], {}, i64(0, 4), i64(1, 1, 1, 1), i64(2, 2), i64(2, 2), {}, {}, {},"
     " 9, 1, 0)"
@@ -91,6 +96,17 @@ REFUSED = {
     "yinyang: CSR": (
         "_native.assign_yinyang(csr, centers, i32(k), None, i32(2), f32(2), f32(2, 16), changes)",
         "Yinyang's bounds are for dense rows only"),
+    "bytes: labels": (BYTES.format("view", "i32(k)", 64, "f32(k)", "high", 8), RANGE),
+    "bytes: order": (
+        BYTES.format("view", "i32(k) + k", 64, None, "good", 8), "a centre is out of range"),
+    "bytes: groups": (
+        BYTES.format("view", "i32(k)", 3, None, "good", 8), "the groups do not fit"),
+    "bytes: bounds": (
+        BYTES.format("view", "i32(k)", 64, None, "good", 7),
+        "there must be bounds for all groups"),
+    "bytes: other rows": (
+        BYTES.format("two", "i32(k)", 64, None, "good[:1500]", 8),
+        "the bytes are those of other rows"),
     "costs: labels": ("_native.costs(view, centers, high, f64(n))", RANGE),
     "costs: k = 0": ("_native.costs(view, none, good, f64(n))", RANGE),
     "update: labels": ("_native.update(view, None, low, None, *sums(k), 0, 0.0)", RANGE),

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 from api import Rows, squared_moves, upper_bounds
-from api import assigners_module as scans
+from api import scans_module as scans
 from laws import brute
 from laws.cases import rows, start
 

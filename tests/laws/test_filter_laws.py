@@ -39,7 +39,7 @@ def labels_of(algorithm, X, steps):
     return out
 
 
-def assert_argmin(X, steps, algorithms=ALGORITHMS):
+def assert_argmin(X, steps, algorithms=SCANS):
     expected = [reference(X, centers).argmin(axis=1) for centers in steps]
     for algorithm in algorithms:
         for ours, right in zip(labels_of(algorithm, X, steps), expected, strict=True):

@@ -25,10 +25,11 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from kvariates.data.assigners import ExactAssigner, InMemoryAssigner, Scan
+from kvariates.data.assigners import ExactAssigner, InMemoryAssigner
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.row_costs import Costs, RowCosts
 from kvariates.data.rows import F64, Rows
+from kvariates.data.scans import Scan
 from kvariates.numerics.draws import I64
 
 Offers = frozenset[str]

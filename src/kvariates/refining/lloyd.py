@@ -17,13 +17,13 @@ import numpy as np
 from kvariates.data.assigners import (
     Assigner,
     ExactAssigner,
-    Scan,
     fill_empty_clusters,
     squared_moves,
 )
 from kvariates.data.cluster_sums import ExactStatistics, Statistics
 from kvariates.data.host_data import Data
 from kvariates.data.rows import F64, Floats, squared_norms
+from kvariates.data.scans import Scan
 from kvariates.numerics.draws import I64
 
 Centers = TypeVar("Centers")

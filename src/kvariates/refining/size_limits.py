@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kvariates.data.assigners import F32, LabelChanges
 from kvariates.data.exact_sums import exact_total, to_float
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Labels, Rows
+from kvariates.data.scans import F32, LabelChanges
 from kvariates.data.transport_plan import Prices, TransportPlan, UnitLimits, transport
 from kvariates.numerics.draws import I64
 from kvariates.refining.lloyd import LloydResult, Stop, refine
@@ -156,7 +156,7 @@ class LimitedScan:
         self.gap = 0.0
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
-        """As `data.assigners.Scan`; nothing is read from `moved` or written to `changes`."""
+        """As `data.scans.Scan`; nothing is read from `moved` or written to `changes`."""
         index = self._supply.index
         if index is None:
             found = self._assigned(centers, labels)
