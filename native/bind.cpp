@@ -32,6 +32,8 @@ bool interrupted() {
 
 Rows dense(Matrix x) { return {dense_view(x), nb::cast(x)}; }
 
+Rows small(Matrix x) { return {small_view(x), nb::cast(x)}; }
+
 Rows csr(Values data, In<std::int32_t> indices, In<index_t> indptr, index_t features) {
     return {csr_view(data, indices, indptr, features), nb::make_tuple(data, indices, indptr)};
 }
@@ -64,6 +66,7 @@ NB_MODULE(_native, m) {
     m.def("instruction_sets", instruction_sets);
     m.def("instruction_set", [] { return std::string(active->name); });
     m.def("dense", dense, "x"_a);
+    m.def("small", small, "x"_a);
     m.def("csr", csr, "data"_a, "indices"_a, "indptr"_a, "n_features"_a);
     bind_kmeans(m);     // assignments, sums and costs of clusters
     bind_potential(m);  // what seedings draw from, gains of candidates

@@ -139,6 +139,22 @@ inline RowsView dense_view(const Matrix& x) {
     return {false, is_double(x), x.data(), nullptr, nullptr, extent(x, 0), extent(x, 1)};
 }
 
+// float16, int8, uint8, or the bits of bfloat16 as uint16.
+inline RowsView small_view(const Matrix& x) {
+    require(extent(x, 1) > 0, "rows must have at least one feature");
+    const auto is = [&](nb::dlpack::dtype_code code, int bits) {
+        return x.dtype() == nb::dlpack::dtype{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits), 1};
+    };
+    RowsView view{false, false, x.data(), nullptr, nullptr, extent(x, 0), extent(x, 1)};
+    view.small = is(nb::dlpack::dtype_code::Float, 16)  ? SmallType::float16
+                 : is(nb::dlpack::dtype_code::UInt, 16) ? SmallType::bfloat16
+                 : is(nb::dlpack::dtype_code::Int, 8)   ? SmallType::int8
+                 : is(nb::dlpack::dtype_code::UInt, 8)  ? SmallType::uint8
+                                                        : SmallType::none;
+    require(view.small != SmallType::none, "values must be float16, int8, uint8, or bfloat16 as uint16");
+    return view;
+}
+
 inline RowsView csr_view(const Values& data, const In<std::int32_t>& indices, const In<index_t>& indptr, index_t d) {
     require(length(data) == length(indices) && length(indptr) > 0, "the parts of a CSR matrix do not fit");
     require(d > 0, "rows must have at least one feature");

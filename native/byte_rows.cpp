@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "kernels.hpp"
-#include "simd.hpp"
+#include "small_types.hpp"
 
 namespace kv::KV_ISA {
 namespace {
@@ -184,4 +184,8 @@ bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, const l
 
 template bool make_byte_rows(const Dense<float>&, ByteRows&);
 template bool make_byte_rows(const Dense<double>&, ByteRows&);
+template bool make_byte_rows(const Dense<Float16>&, ByteRows&);
+template bool make_byte_rows(const Dense<Bfloat16>&, ByteRows&);
+template bool make_byte_rows(const Dense<std::int8_t>&, ByteRows&);
+template bool make_byte_rows(const Dense<std::uint8_t>&, ByteRows&);
 }  // namespace kv::KV_ISA

@@ -84,13 +84,17 @@ struct Csr {
     index_t n, d;
 };
 
-// Rows of either type and layout, as the binding passes them.
+// Types of dense rows that are kept as they are, and read as float32 (small_rows.hpp).
+enum class SmallType : std::uint8_t { none, float16, bfloat16, int8, uint8 };
+
+// Rows of any type and layout, as the binding passes them. If `small` is a type, they are dense rows of it.
 struct RowsView {
     bool sparse = false, is_double = false;
     const void* x = nullptr;
     const std::int32_t* column = nullptr;
     const index_t* start = nullptr;
     index_t n = 0, d = 0;
+    SmallType small = SmallType::none;
 };
 
 // For every row its nearest and second nearest centre (or medoid), and what both cost. T may be void: not yet typed.

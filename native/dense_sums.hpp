@@ -7,6 +7,7 @@
 
 #include "exact_sums.hpp"
 #include "kernels.hpp"
+#include "small_rows.hpp"
 
 namespace kv::KV_ISA {
 
@@ -48,20 +49,13 @@ public:
     // Adds or subtracts a row.
     template <int SIGN, class T>
     [[gnu::always_inline]] void add(const Dense<T>& rows, index_t i, double w, label_t j) {
-        const T* __restrict x = rows.row(i) + from_;
-        word_t* __restrict high = words_.get() + j * N * width_;
-        word_t* __restrict low = high + width_;
-        if (used_[j] == 0) std::fill(high, high + N * width_, 0);
-        const index_t width = width_;
-        const double first = magic_[0], second = magic_[1];
-        for (index_t f = 0; f < width; ++f) {
-            const double term = w * static_cast<double>(x[f]), rounded = term + first;
-            high[f] += static_cast<word_t>(SIGN) * std::bit_cast<word_t>(rounded);
-            if constexpr (N == 2)
-                low[f] += static_cast<word_t>(SIGN) * std::bit_cast<word_t>(term - (rounded - first) + second);
-        }
-        net_[j] += SIGN;
-        if (++used_[j] == MOST) flush(j);
+        add_values<SIGN>(rows.row(i) + from_, w, j);
+    }
+    template <int SIGN>
+    [[gnu::always_inline]] void add(const SmallRows& rows, index_t i, double w, label_t j) {
+        ensure_size(wide_, width_);
+        widen(rows, i, from_, from_ + width_, wide_.data());
+        add_values<SIGN>(wide_.data(), w, j);
     }
     void flush_all() {
         for (std::size_t j = 0; j < used_.size(); ++j)
@@ -76,6 +70,24 @@ private:
     std::unique_ptr<word_t[]> words_;       // k x N x width; those of a cluster are set when its first row comes
     std::vector<std::int32_t> used_, net_;  // rows since the last flush: all; added minus subtracted
     double magic_[2];
+    Buffer<float> wide_;  // a row of a small type
+
+    template <int SIGN, class T>
+    [[gnu::always_inline]] void add_values(const T* __restrict x, double w, label_t j) {
+        word_t* __restrict high = words_.get() + j * N * width_;
+        word_t* __restrict low = high + width_;
+        if (used_[j] == 0) std::fill(high, high + N * width_, 0);
+        const index_t width = width_;
+        const double first = magic_[0], second = magic_[1];
+        for (index_t f = 0; f < width; ++f) {
+            const double term = w * static_cast<double>(x[f]), rounded = term + first;
+            high[f] += static_cast<word_t>(SIGN) * std::bit_cast<word_t>(rounded);
+            if constexpr (N == 2)
+                low[f] += static_cast<word_t>(SIGN) * std::bit_cast<word_t>(term - (rounded - first) + second);
+        }
+        net_[j] += SIGN;
+        if (++used_[j] == MOST) flush(j);
+    }
 
     [[gnu::noinline]] void flush(label_t j) {
         const std::lock_guard lock(*flushing_);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "assign.hpp"
+#include "small_rows.hpp"
 
 namespace kv::KV_ISA {
 
@@ -208,6 +209,13 @@ void nearest_of_few(const Dense<T>& rows, const CenterRows<C>& centers, label_t*
         for (index_t part = 0; part < spans; ++part) best.offer(found[part * n + r].arg, found[part * n + r].cost);
         labels[r] = best.arg;
     }
+}
+
+template <class C>
+void nearest_of_few(const SmallRows& rows, const CenterRows<C>& centers, label_t* labels) {
+    Buffer<float> wide;
+    const auto count = static_cast<int>(rows.n);
+    nearest_of_few(widened_rows(rows, TileIds().id, count, wide), centers, labels);
 }
 
 template <class Rows>

@@ -68,6 +68,7 @@ struct Tile {
     int rows = 0;
     Buffer<float> x;       // dense rows: d x TILE, one feature of all rows after the other
     Buffer<float> values;  // k x TILE, if they were kept
+    Buffer<float> wide;    // TILE x d: rows of a small type as float32
     alignas(64) float best[TILE], second[TILE], norm2[TILE];
     alignas(64) float eps[TILE];
     alignas(64) float slack[TILE];  // at least X + E of the centre with the smallest value
@@ -84,6 +85,7 @@ struct Tile {
 // A tile in float64, always against all centres. A centre can be the nearest only if its value is at most the limit.
 struct DoubleTile {
     Buffer<double> x, values;
+    Buffer<float> wide;  // as in Tile
     alignas(64) double limit[TILE];
 };
 

@@ -10,6 +10,8 @@
 #include "two_nearest.hpp"
 #include "yinyang.hpp"
 
+#include <stdexcept>
+
 #define KV_TEXT2(x) #x
 #define KV_TEXT(x) KV_TEXT2(x)
 
@@ -18,54 +20,64 @@
     [](const RowsView& view, auto... arguments) {                                    \
         return with_rows(view, [&](auto rows) { return name(rows, arguments...); }); \
     }
+// The same for rows of small types, too.
+#define KV_ALL_ROWS(name)                                                                \
+    [](const RowsView& view, auto... arguments) {                                        \
+        return with_all_rows(view, [&](auto rows) { return name(rows, arguments...); }); \
+    }
 
 namespace kv::KV_ISA {
 namespace {
 
 template <class F>
 auto with_rows(const RowsView& v, F f) {
+    if (v.small != SmallType::none) throw std::invalid_argument("rows of this type must be made float32 first");
     if (v.sparse)
         return v.is_double ? f(Csr<double>{static_cast<const double*>(v.x), v.column, v.start, v.n, v.d})
                            : f(Csr<float>{static_cast<const float*>(v.x), v.column, v.start, v.n, v.d});
     return v.is_double ? f(Dense<double>{static_cast<const double*>(v.x), v.n, v.d})
                        : f(Dense<float>{static_cast<const float*>(v.x), v.n, v.d});
 }
+template <class F>
+auto with_all_rows(const RowsView& v, F f) {
+    return v.small == SmallType::none ? with_rows(v, f) : f(SmallRows{v.x, v.small, v.n, v.d});
+}
 
 }  // namespace
 
 const Kernels kernels = {
     .name = KV_TEXT(KV_ISA),
-    .assign = KV_ROWS(assign),
-    .assign_hamerly = KV_ROWS(assign_hamerly),
-    .assign_elkan = KV_ROWS(assign_elkan),
-    .assign_yinyang = KV_ROWS(assign_yinyang),
+    .assign = KV_ALL_ROWS(assign),
+    .assign_hamerly = KV_ALL_ROWS(assign_hamerly),
+    .assign_elkan = KV_ALL_ROWS(assign_elkan),
+    .assign_yinyang = KV_ALL_ROWS(assign_yinyang),
     .make_byte_rows =
         [](const RowsView& view, ByteRows& out) {
-            return with_rows(view, [&](auto rows) { return make_byte_rows(rows, out); });
+            return with_all_rows(view, [&](auto rows) { return make_byte_rows(rows, out); });
         },
     .assign_bytes =
         [](const RowsView& view, const ByteRows& bytes, const ByteKernels& with, auto... arguments) {
-            return with_rows(view, [&](auto rows) { return assign_bytes(rows, bytes, with, arguments...); });
+            return with_all_rows(view, [&](auto rows) { return assign_bytes(rows, bytes, with, arguments...); });
         },
     .two_nearest = KV_ROWS(two_nearest),
     .hartigan = KV_ROWS(hartigan),
-    .update = KV_ROWS(update),
+    .update = KV_ALL_ROWS(update),
     .sums_by_label = KV_ROWS(sums_by_label),
-    .costs = KV_ROWS(costs),
+    .costs = KV_ALL_ROWS(costs),
     .distances = KV_ROWS(distances),
-    .nearest = KV_ROWS(nearest),
-    .magnitudes = KV_ROWS(magnitudes),
-    .lower_costs = KV_ROWS(lower_costs),
-    .quantize = KV_ROWS(quantize),
-    .gain_bounds = KV_ROWS(gain_bounds),
-    .gains = KV_ROWS(gains),
-    .lower_costs_of_passed = KV_ROWS(lower_costs_of_passed),
+    .nearest = KV_ALL_ROWS(nearest),
+    .magnitudes = KV_ALL_ROWS(magnitudes),
+    .lower_costs = KV_ALL_ROWS(lower_costs),
+    .quantize = KV_ALL_ROWS(quantize),
+    .gain_bounds = KV_ALL_ROWS(gain_bounds),
+    .gains = KV_ALL_ROWS(gains),
+    .lower_costs_of_passed = KV_ALL_ROWS(lower_costs_of_passed),
     .sum_costs =
         [](index_t n, const Potential& p) {
             parallel_rows(n, threads_for(8.0 * static_cast<double>(n)),
                           [&](index_t from, index_t stop) { update_sums(p, n, from, stop); });
         },
-    .propose = KV_ROWS(propose),
+    .propose = KV_ALL_ROWS(propose),
     .collect_arcs = KV_ROWS(collect_arcs),
     .metric = &metric_kernels,
     .dual = &dual_kernels,

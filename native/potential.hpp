@@ -12,6 +12,7 @@
 #pragma once
 
 #include "assign.hpp"
+#include "small_rows.hpp"
 
 namespace kv::KV_ISA {
 
@@ -72,10 +73,13 @@ struct EightRows {
 // compile-time constant; returns false without a call for other rows.
 template <class Rows, class F>
 bool if_few_features(const Rows& rows, F&& f) {
-    return !Rows::sparse && with_features(rows.d, [&](auto d) {
-        if constexpr (!Rows::sparse && d() > 0) f(d);
-        return d() > 0;
-    });
+    if constexpr (Rows::sparse || std::is_same_v<Rows, SmallRows>)
+        return false;
+    else
+        return with_features(rows.d, [&](auto d) {
+            if constexpr (d() > 0) f(d);
+            return d() > 0;
+        });
 }
 
 template <int D, class T>

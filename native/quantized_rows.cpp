@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels.hpp"
-#include "simd.hpp"
+#include "small_types.hpp"
 
 namespace kv::KV_ISA {
 namespace {
@@ -197,4 +197,8 @@ void prefilter(const QuantizedRows& quantized, index_t tile, const Queries& quer
 
 template bool quantize(const Dense<float>&, const double*, QuantizedRows&);
 template bool quantize(const Dense<double>&, const double*, QuantizedRows&);
+template bool quantize(const Dense<Float16>&, const double*, QuantizedRows&);
+template bool quantize(const Dense<Bfloat16>&, const double*, QuantizedRows&);
+template bool quantize(const Dense<std::int8_t>&, const double*, QuantizedRows&);
+template bool quantize(const Dense<std::uint8_t>&, const double*, QuantizedRows&);
 }  // namespace kv::KV_ISA

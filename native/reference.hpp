@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "simd.hpp"
+#include "small_types.hpp"
 
 namespace kv::KV_ISA {
 

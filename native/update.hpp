@@ -29,6 +29,9 @@ void add_rest(const Csr<T>& rows, index_t i, double w, int sign, const ClusterSu
         sums.scale.cut(rest_of(w * static_cast<double>(rows.x[p]), sums.coarser),
                        [&](int l, limb_t v) { limbs[l * rows.d + rows.column[p]] += sign * v; });
 }
+inline void add_rest(const SmallRows& rows, index_t i, double w, int sign, const ClusterSums& sums, limb_t* limbs) {
+    with_type_of(rows, [&](auto dense) { add_rest(dense, i, w, sign, sums, limbs); });
+}
 
 // Adds or subtracts one row of weight w, with its count and weight.
 template <class Rows>
@@ -160,15 +163,16 @@ void update_all(const Csr<T>& rows, const double* weight, const Moves& moves, in
                  [&](index_t, index_t, bool in_place) { return SparseClusterSums(k, rows.d, sums, in_place); });
 }
 
-template <class T>
-void update_all(const Dense<T>& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums) {
+template <class Rows>
+    requires(!Rows::sparse)
+void update_all(const Rows& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums) {
     std::mutex flushing;
     const auto with_words = [&](auto words) {
         update_parts(rows, weight, moves, k, sums, [&](index_t from, index_t to, bool) {
             return ShortClusterSums<words()>(k, rows.d, from, to, sums, flushing);
         });
     };
-    if (!weight && fits_one_word<T>(sums.smallest, sums.scale))
+    if (!weight && fits_one_word<typename Rows::value_type>(sums.smallest, sums.scale))
         with_words(std::integral_constant<int, 1>{});
     else
         with_words(std::integral_constant<int, 2>{});
@@ -185,6 +189,9 @@ index_t terms_of(const Csr<T>& rows, index_t i, double w, double* term) {
     const index_t first = rows.start[i], count = rows.start[i + 1] - first;
     for (index_t p = 0; p < count; ++p) term[p] = w * static_cast<double>(rows.x[first + p]);
     return count;
+}
+inline index_t terms_of(const SmallRows& rows, index_t i, double w, double* term) {
+    return with_type_of(rows, [&](auto dense) { return terms_of(dense, i, w, term); });
 }
 
 // Returns whether coarser sums leave anything of these terms, which are changed.

@@ -215,7 +215,7 @@ class HartiganBounds:
     def move_rows(self, centers: F64, labels: Labels, sums: ClusterSums) -> int:
         """Move each row that lowers the cost; return how many. All arguments are changed."""
         return _native.hartigan(
-            self._rows.view, self._weight, self.moved, self.shrink, centers, labels,
+            self._rows.single.view, self._weight, self.moved, self.shrink, centers, labels,
             self._upper, self._lower, sums.sums.limbs, sums.weights.limbs[0, :, :, 0],
             sums.counts, *sums.scale.exponents,
         )  # fmt: skip

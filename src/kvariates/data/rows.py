@@ -25,6 +25,10 @@ F64 = NDArray[np.float64]
 Labels = NDArray[np.int32]
 Numbers = int | NDArray[np.int64]  # of rows, for messages: of the first row, or of each
 
+# Types whose numbers float32 holds; bfloat16 is that of `ml_dtypes`.
+SMALL_TYPES = frozenset({"float16", "bfloat16", "int8", "uint8"})
+SINGLE_ROWS = 4096  # of a small type that are made float32 together
+
 SMALL = 2**18  # values up to which sorting the rows takes hardly any time
 
 # Outside these mean variances, squares or their sums leave the range of float64.
@@ -58,7 +62,8 @@ class Rows:
     """n rows of d features, and their view for the kernels. Pre: finite, C order or sorted CSR.
 
     Centres are float64, whatever the dtype of the rows. `nearest` and `distances` take float32
-    centres too, which they read as the same numbers in float64.
+    centres too, which they read as the same numbers in float64. Dense rows of SMALL_TYPES stay as
+    they are; all results are those of the same rows in float32.
     """
 
     X: Any
@@ -67,8 +72,11 @@ class Rows:
 
     @classmethod
     def of(cls, X: Any) -> Rows:
-        sparse = scipy.sparse.issparse(X)
-        return cls(X, _native.csr(*_csr_arrays(X)) if sparse else _native.dense(X))
+        if scipy.sparse.issparse(X):
+            return cls(X, _native.csr(*_csr_arrays(X)))
+        if X.dtype.name in SMALL_TYPES:
+            return cls(X, _native.small(X.view(np.uint16) if X.dtype.name == "bfloat16" else X))
+        return cls(X, _native.dense(X))
 
     @property
     def n(self) -> int:
@@ -89,8 +97,14 @@ class Rows:
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """Of the rows, or float32 if they are of a small type."""
         dtype: np.dtype[Any] = self.X.dtype
-        return dtype
+        return np.dtype(np.float32) if dtype.name in SMALL_TYPES else dtype
+
+    @cached_property
+    def single(self) -> Rows:
+        """These rows, for kernels that read no small type: in float32 if they are of one."""
+        return Rows.of(self.X.astype(np.float32)) if self.X.dtype.name in SMALL_TYPES else self
 
     def take(self, indices: NDArray[np.int64]) -> F64:
         """The rows at `indices` as centres: a new dense float64 array."""
@@ -111,7 +125,7 @@ class Rows:
             return None
         rows = self.X.toarray() if scipy.sparse.issparse(self.X) else self.X
         # Big-endian bytes of a float32 and of its float64 are in the same order; -0.0 becomes 0.0.
-        values = np.ascontiguousarray(rows + 0.0, dtype=">f8")
+        values = np.ascontiguousarray(rows.astype(self.dtype, copy=False) + 0.0, dtype=">f8")
         keys = values.view(np.dtype((np.void, values.itemsize * self.d))).ravel()
         return np.argsort(keys, kind="stable")
 
@@ -133,7 +147,7 @@ class Rows:
 
     def two_nearest(self, centers: F64) -> TwoNearest:
         near = TwoNearest.empty(self.n)
-        _native.two_nearest(self.view, centers, *near)
+        _native.two_nearest(self.single.view, centers, *near)
         return near
 
     def costs(self, centers: F64, labels: Labels) -> F64:
@@ -144,12 +158,18 @@ class Rows:
 
     def distances(self, centers: Floats, *, squared: bool = False) -> Floats:
         out = np.empty((self.n, len(centers)), dtype=self.dtype)
-        _native.distances(self.view, centers, squared, out)
+        if self.X.dtype.name not in SMALL_TYPES:
+            _native.distances(self.view, centers, squared, out)
+            return out
+        for first in range(0, self.n, SINGLE_ROWS):
+            part = slice(first, first + SINGLE_ROWS)
+            single = Rows.of(self.X[part].astype(np.float32))
+            _native.distances(single.view, centers, squared, out[part])
         return out
 
     def tree_nodes(self, seed: int, rng: np.random.Generator) -> _native.Nodes:
         """As in a metric space."""
-        return tree_over(self.X, False, seed)
+        return tree_over(self.single.X, False, seed)
 
     def spread(self) -> float:
         """Mean over the features of their variance.
@@ -169,7 +189,7 @@ class Rows:
 
     def column_ranges(self) -> tuple[Floats, Floats]:
         """The smallest and the largest value of each feature."""
-        low, high = self.X.min(axis=0), self.X.max(axis=0)
+        low, high = (end.astype(self.dtype) for end in (self.X.min(axis=0), self.X.max(axis=0)))
         return (low.toarray(), high.toarray()) if scipy.sparse.issparse(self.X) else (low, high)
 
 

@@ -97,7 +97,7 @@ def transport(
     values, labels = first.values.copy(), np.full(rows.n, -1, dtype=np.int32)
     high = min(limits.high, _total(rows, supply))
     *parts, spread, passes, paths = _native.transport(
-        rows.view, centers, supply, limits.low, high, first.tau, values, labels
+        rows.single.view, centers, supply, limits.low, high, first.tau, values, labels
     )
     prices = first.next(values, spread)
     return TransportPlan(labels, prices, RowParts(*parts), passes, paths, far or paths)

@@ -6,6 +6,7 @@ frames, sparse matrices and lists stay as they are, for scikit-learn's validator
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +14,12 @@ import numpy as np
 from scipy import sparse
 
 from kvariates.data.blocks import SourceBlocks
+from kvariates.data.rows import SMALL_TYPES
 
+FEW = 4  # features, for which kernels of their own are faster
+SIZE = np.uint16(0x7FFF)  # the bits of a number without its sign
+INFINITE = {"float16": 0x7C00, "bfloat16": 0x7F80}  # the least of what is not finite
+STEP = 2**18  # values that are checked together
 HOST = (1, 3, 11)  # devices of DLPack: processors, and memory of theirs that a GPU may read
 GPU = "give a copy in host memory, X.cpu() of PyTorch or X.get() of CuPy"
 
@@ -39,6 +45,24 @@ def host_array(X: Any) -> Any:
 def is_bfloat16(X: Any) -> bool:
     """Whether X is an array of the type of `ml_dtypes`, which validators do not know."""
     return isinstance(X, np.ndarray) and X.dtype.name == "bfloat16"
+
+
+def is_small(X: Any) -> bool:
+    """Whether kernels read X in its own type. They have none for few features."""
+    small = isinstance(X, np.ndarray) and X.dtype.name in SMALL_TYPES
+    return small and X.ndim == 2 and X.shape[1] > FEW
+
+
+def checked_small(X: Any, check: Callable[..., Any]) -> Any:
+    """X in C order, after a validator of scikit-learn has seen it. Pre: `is_small`."""
+    if X.dtype.kind in "iu":
+        return check(X, dtype=X.dtype, order="C")
+    bits = check(X.view(np.uint16), dtype=np.uint16, order="C")
+    step = max(1, STEP // X.shape[1])
+    for first in range(0, len(X), step):
+        if (bits[first : first + step] & SIZE).max() >= INFINITE[X.dtype.name]:
+            check(X.astype(np.float32), dtype=np.float32)  # is refused, in the usual words
+    return bits.view(X.dtype)
 
 
 def _is_foreign(X: Any) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self, overload
 
 import numpy as np
@@ -23,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kvariates.data.blocks import Block, SourceBlocks, assign_blocks
 from kvariates.data.rows import F64, Floats, Labels, Rows, check_sparse, joint_cost, total_cost
 from kvariates.estimators import input_errors, validation
+from kvariates.estimators.array_input import checked_small, is_small
 from kvariates.estimators.callbacks import CallbackSupportMixin
 from kvariates.estimators.fit_record import FitRecord, FittedHtml
 from kvariates.objectives.objective import Objective, SquaredEuclidean
@@ -65,16 +67,20 @@ class FittedCenters(
             labels=labels if isinstance(labels, np.ndarray) else None,
         )  # fmt: skip
 
-    def _validated(self, X: Any, *, reset: bool) -> Any:
+    def _validated(self, X: Any, *, reset: bool, small: bool = False) -> Any:
+        """X, checked and converted. `small`: arrays of SMALL_TYPES stay as they are."""
         check_sparse(X)
-        with input_errors.one_line(X) as X:
+        with input_errors.one_line(X, small=small) as X:
+            if small and is_small(X):
+                return checked_small(X, partial(validate_data, self, reset=reset))
             X = validate_data(self, X, reset=reset, **validation.row_options(X))
         return validation.canonical(X)
 
     def _fitted_rows(self, X: Any) -> Rows:
         """New rows, checked, in the objective's coordinates."""
         check_is_fitted(self)
-        rows = self._objective.rows(self._validated(X, reset=False))
+        X = self._validated(X, reset=False, small=self._objective == SquaredEuclidean())
+        rows = self._objective.rows(X)
         rows.check_squares()
         return rows
 

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from kvariates.data.blocks import SourceBlocks
-from kvariates.estimators.array_input import host_array, is_bfloat16
+from kvariates.estimators.array_input import host_array, is_bfloat16, is_small
 from kvariates.sources.columns import listed
 
 SHOWN = 40  # characters of a value
@@ -29,15 +29,16 @@ RESHAPE = "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one 
 
 
 @contextmanager
-def one_line(X: Any) -> Iterator[Any]:
+def one_line(X: Any, *, small: bool = False) -> Iterator[Any]:
     """Replace the errors of scikit-learn's validators, called inside, by clearer ones.
 
-    They are to check the X that this returns: a NumPy array, if X is an array of another library.
+    They are to check the X that this returns: a NumPy array, if X is an array of another library;
+    float32 in place of bfloat16, unless `small`.
     """
     refuse_kind(X)
     X = host_array(X)
     try:
-        yield X.astype(np.float32) if is_bfloat16(X) else X
+        yield X.astype(np.float32) if is_bfloat16(X) and not (small and is_small(X)) else X
     except (TypeError, ValueError) as error:
         better = explained(X, error)
         if better is None:

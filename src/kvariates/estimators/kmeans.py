@@ -194,7 +194,7 @@ default="k-means++"
             objective = self._objective_for_blocks(X, sample_weight)
             data = self._open_blocks(X, objective, rng)
         else:
-            X = self._validated(X, reset=True)
+            X = self._validated(X, reset=True, small=self._reads_small())
             validation.enough_rows(X.shape[0], self.n_clusters)
             weight = validation.weights(sample_weight, X)
             objective = objective_for(self.metric, self.distortion, X, weight)
@@ -243,6 +243,11 @@ default="k-means++"
         objective = objective_for(self.metric, None, None, None)
         self._check_offers(objective)
         return objective
+
+    def _reads_small(self) -> bool:
+        """Whether rows of float16, bfloat16, int8 and uint8 stay in their size in a fit."""
+        plain = self.metric == "euclidean" and self.distortion is None
+        return plain and not self.certify and not callable(self.init)
 
     def _open_blocks(
         self, source: SourceBlocks, objective: Objective, rng: np.random.Generator

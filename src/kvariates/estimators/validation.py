@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import _check_sample_weight
 
 from kvariates.data.host_data import HostData
-from kvariates.data.rows import F64, Rows, check_sparse
+from kvariates.data.rows import F64, SMALL_TYPES, Rows, check_sparse
 from kvariates.estimators import input_errors
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitCallbacks, torn_down_after
 from kvariates.objectives.objective import OBJECTIVES, Objective
@@ -78,7 +78,7 @@ CONSTRAINTS: dict[str, Any] = {  # of parameters that mean the same wherever the
     "tol": [Interval(Real, 0, None, closed="left")],
     "verbose": ["verbose"],
 }
-SMALL = frozenset({"float16", "int8", "uint8"})
+SMALL = SMALL_TYPES - {"bfloat16"}  # those that scikit-learn's validators know
 CSR_OR_DENSE: dict[str, Any] = {  # for scikit-learn's validators of rows
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
