@@ -114,7 +114,7 @@ class ByteScan:
     @classmethod
     def pays(cls, rows: Rows, k: int) -> bool:
         """Whether the machine multiplies bytes fast, and there are enough products."""
-        return rows.dense and _native.fast_bytes() and rows.d >= 64 and k >= 64
+        return rows.dense and _native.fast_bytes() and rows.d >= 64 and k >= 128
 
     @classmethod
     def of(cls, rows: Rows, k: int) -> ByteScan | None:
