@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from api import SCANS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import reference
@@ -122,9 +123,9 @@ def test_labels_are_the_argmin_for_many_centres(seed, n, d, k, dtype, changes):
     by = 0.1 * float(np.abs(C).max()) / d
     steps = moving(np.random.default_rng(seed), C.astype(np.float64), by)
     expected = [reference.labels(distances(X, centers)) for centers in steps]
-    for algorithm in ALGORITHMS:
-        for ours, right in zip(labels_of(algorithm, X, steps), expected, strict=True):
-            assert np.array_equal(ours, right), algorithm
+    for scan in SCANS:
+        for ours, right in zip(labels_of(scan, X, steps), expected, strict=True):
+            assert np.array_equal(ours, right), scan
 
 
 @any_hard_rows
@@ -166,10 +167,10 @@ def test_threads_do_not_change_labels_of_many_centres(dtype):
     X, C = hard_rows(3, 700, 150, 400, dtype, ["zero rows"])
     steps = moving(np.random.default_rng(0), C.astype(np.float64), 1e-3)
     expected = [reference.labels(distances(X, centers)) for centers in steps]
-    for algorithm in ALGORITHMS:
-        for found in on_threads(lambda algorithm=algorithm: labels_of(algorithm, X, steps)):
+    for scan in SCANS:
+        for found in on_threads(lambda scan=scan: labels_of(scan, X, steps)):
             for ours, right in zip(found, expected, strict=True):
-                assert np.array_equal(ours, right), algorithm
+                assert np.array_equal(ours, right), scan
 
 
 @pytest.mark.parametrize("level", [level for level in LEVELS if level != LEVELS[-1]])
