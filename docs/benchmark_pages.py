@@ -22,6 +22,7 @@ from benchmark_runs import (
     LIBRARIES,
     RESULTS,
     SECTIONS,
+    embeddings_run,
     median,
     private_costs,
     speed_ratios,
@@ -33,8 +34,11 @@ def tables() -> str:
     """Markdown: geometric means, all workloads, targets, private costs, large private fits."""
     run = speed_run()
     return "\n\n".join(
-        [_head(run), _means(run), _cells(run), _memory(run), _targets(run), _private(), _large()]
-    )
+        [
+            _head(run), _means(run), _cells(run), _memory(run), _targets(run), _embeddings(),
+            _private(), _large(),
+        ]
+    )  # fmt: skip
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -100,11 +104,46 @@ def _memory(run: dict[str, Any]) -> str:
     )  # fmt: skip
 
 
-def _targets(run: dict[str, Any]) -> str:
+def _embeddings() -> str:
+    run = embeddings_run()
+    if run is None:
+        return "## Embeddings\n\nNo run of `make bench-embeddings` is kept yet."
+    versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
+    cells = [cell for cell in run["cells"] if "kvariates" in cell["libraries"]]
+    names = dict.fromkeys(n for c in cells for n in c["libraries"] if n != "kvariates")
+    rows = [[c["name"], *(_embedding(c, name) for name in ("kvariates", *names))] for c in cells]
+    return (
+        f"## Embeddings\n\n{versions}; {run['machine']['cores']} cores of an "
+        f"{run['machine']['processor']}. Each library in a process of its own, in turns. Our "
+        "seconds; for the others their time divided by ours, and how much more their centres cost. "
+        "Of the sections `memory`: memory beside X, as a share of X. faiss-super, superkmeans and "
+        "clostera begin with random rows of their own, and the first two have approximate labels; "
+        "superkmeans-defaults clusters a sample of the rows.\n\n"
+        + _table(["task, data", "kvariates", *names], rows)
+        + "\n\n"
+        + _targets(run, "Targets for embeddings")
+    )
+
+
+def _embedding(cell: dict[str, Any], name: str) -> str:
+    """A library's figures: seconds of ours, of others their time over ours and their cost."""
+    ours, of = cell["libraries"]["kvariates"], cell["libraries"].get(name)
+    if of is None:
+        return ""
+    if of["extra"] is not None:
+        return f"{of['extra'] / cell['data']:.0%}"
+    own, theirs = (statistics.median(run["wall"] for run in f["runs"]) for f in (ours, of))
+    if name == "kvariates":
+        return f"{own:.2g} s"
+    cost = f", {of['cost'] / ours['cost'] - 1:+.1%}" if of["cost"] else ""
+    return f"{theirs / own:.2f}{cost}"
+
+
+def _targets(run: dict[str, Any], title: str = "Targets") -> str:
     words = {True: "met", False: "**not met**", None: "not run"}
     rows = [[v["target"], v["found"], words[v["met"]]] for v in run["verdicts"]]
     safe = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    return "### Targets\n\nOur own; those that are not met are open work.\n\n" + _table(
+    return f"### {title}\n\nOur own; those that are not met are open work.\n\n" + _table(
         ["target", "found", ""], safe
     )
 

@@ -52,6 +52,12 @@ def speed_run() -> dict[str, Any]:
     return next(run for run in reversed(runs) if run["complete"])
 
 
+def embeddings_run() -> dict[str, Any] | None:
+    """The newest complete run of `make bench-embeddings`."""
+    runs = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("embeddings-*.json"))]
+    return next((run for run in reversed(runs) if run["complete"]), None)
+
+
 def speed_ratios(run: dict[str, Any]) -> list[Ratios]:
     found = []
     for section in SECTIONS:
