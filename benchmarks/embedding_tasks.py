@@ -122,7 +122,7 @@ TASKS: dict[str, Callable[[Cell, str, Array], Task]] = {
 # --- cells ----------------------------------------------------------------------------------------
 
 REAL = Rows("real", 20_000, 384)
-FEW, MIDDLE, WIDE = (Rows("made", n, d) for n, d in ((60_000, 384), (60_000, 768), (30_000, 1536)))
+FEW, MIDDLE, WIDE = (Rows("made", n, d) for n, d in ((60_000, 384), (40_000, 768), (20_000, 1536)))
 UNIFORM, LARGE, SERVED = (
     Rows("uniform", 60_000, 384), Rows("made", 200_000, 384), Rows("made", 8_000, 768)
 )  # fmt: skip

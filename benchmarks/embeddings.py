@@ -2,7 +2,7 @@
 
 Each library runs in a process of its own, so that one's threads do not disturb another's, with the
 same number of threads. Within a cell the processes take turns, and the median of their times
-counts. A library that takes more than a minute runs once. Costs are computed by us, in float64,
+counts. A library that takes over half a minute runs once. Costs are computed by us, in float64,
 from the centres of each library. `benchmarks/embedding_tasks.py` lists sections and cells.
 """
 
@@ -37,7 +37,7 @@ PACKAGES = (
     "numpy",
 )  # fmt: skip
 OTHER_STARTS = "superkmeans", DEFAULTS
-SHORT, SLOW = 0.1, 60.0  # seconds: shorter tasks are called often, longer ones once
+SHORT, SLOW = 0.1, 30.0  # seconds: shorter tasks are called often, longer ones once
 REST = 0.3  # seconds between two libraries: idle threads of the last one stop spinning
 
 
