@@ -79,7 +79,8 @@ class FittedCenters(
     def _fitted_rows(self, X: Any) -> Rows:
         """New rows, checked, in the objective's coordinates."""
         check_is_fitted(self)
-        X = self._validated(X, reset=False, small=self._objective == SquaredEuclidean())
+        if hasattr(self, "feature_names_in_") or not validation.is_plain(X, self.n_features_in_):
+            X = self._validated(X, reset=False, small=self._objective == SquaredEuclidean())
         rows = self._objective.rows(X)
         rows.check_squares()
         return rows

@@ -60,6 +60,7 @@ DistanceFunction = Callable[[Any, Any], float]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
+PLAIN = 2**14  # values of a small array
 LARGEST = 1e120  # of weights, and of their inverses: weighted squares must stay in float64
 NO_WEIGHT = "sample_weight is zero for every row; at least one must be positive."
 COUNT = [Interval(Integral, 1, None, closed="left")]
@@ -91,6 +92,22 @@ def row_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type to which rows are converted, and that of their centres."""
     single = dtype == np.float32 or dtype.name in SMALL
     return np.dtype(np.float32 if single else np.float64)
+
+
+def is_plain(X: Any, d: int) -> bool:
+    """Whether X is a small array that needs no conversion and has no fault.
+
+    scikit-learn's validators, which would return it as it is, take longer than to label a row.
+    """
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.shape[1] == d
+        and 0 < X.size <= PLAIN
+        and X.dtype in (np.float32, np.float64)
+        and X.flags.c_contiguous
+        and bool(np.isfinite(X).all())
+    )
 
 
 def row_options(X: Any) -> dict[str, Any]:
