@@ -218,11 +218,23 @@ void nearest_of_few(const SmallRows& rows, const CenterRows<C>& centers, label_t
     nearest_of_few(widened_rows(rows, TileIds().id, count, wide), centers, labels);
 }
 
+// The norms of the centres take time too, but less than to transpose them for the filter.
+template <class T, class C>
+void nearest_of_few(const Csr<T>& rows, const CenterRows<C>& given, label_t* labels) {
+    with_doubles(given, [&](const double* c) {
+        const Centers centers = exact_centers(rows, c, given.k);
+        for (index_t i = 0; i < rows.n; ++i) {
+            Nearest best;
+            for (index_t j = 0; j < given.k; ++j) best.offer(static_cast<label_t>(j), dist2(rows, i, centers, j));
+            labels[i] = best.arg;
+        }
+    });
+}
+
 template <class Rows>
 void nearest(const Rows& rows, const RowsView& given, label_t* labels) {
     with_centers(given, [&](const auto& centers) {
-        if constexpr (!Rows::sparse)
-            if (rows.n <= FEW_ROWS) return nearest_of_few(rows, centers, labels);
+        if (rows.n <= FEW_ROWS) return nearest_of_few(rows, centers, labels);
         with_doubles(centers, [&](const double* c) { assign(rows, c, centers.k, labels, nullptr, 0.0f); });
     });
 }

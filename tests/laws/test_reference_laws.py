@@ -86,9 +86,10 @@ def test_distances_and_labels(dtype, is_sparse, kind):
         view = view_of(X)
         D = reference.distances(X, C)
         assert costs_of(view, C).tobytes() == D.tobytes(), d
-        found = np.zeros(view.n, dtype=np.int32)
-        _native.assign(view, C, found)
-        assert np.array_equal(found, reference.labels(D)), d
+        for label in (_native.assign, _native.nearest):
+            found = np.zeros(view.n, dtype=np.int32)
+            label(view, C, found)
+            assert np.array_equal(found, reference.labels(D)), d
         assert_two_nearest(view, C, D)
 
 
