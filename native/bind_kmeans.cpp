@@ -179,7 +179,7 @@ void distances(const Rows& rows, Matrix centers, bool squared, OutMatrix out) {
 void nearest(const Rows& rows, Matrix centers, Out<label_t> labels) {
     count_some_centers(rows, centers);
     label_t* out = data_of(labels, rows.view.n);
-    run([&] { active->nearest(rows.view, dense_view(centers), out); });
+    run([&] { active->nearest(rows.view, dense_view(centers), out, &choose_byte_kernels(*active)); });
 }
 
 // Rounds limbs of shape k x 3 x d to float64.

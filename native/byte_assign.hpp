@@ -307,4 +307,41 @@ AssignResult assign_bytes(const Rows& rows, const ByteRows& bytes, const ByteKer
     }
 }
 
+// Nearest centres only. The bytes are those of some rows at a time; the first few tell whether they pay.
+template <class T>
+void nearest_by_bytes(const Dense<T>& rows, const double* c, index_t k, label_t* labels, const ByteKernels& kernels) {
+    constexpr index_t FIRST = 2048, MANY = 65536;
+    std::vector<label_t> order(k);
+    for (index_t j = 0; j < k; ++j) order[j] = static_cast<label_t>(j);
+    const index_t size = (k + GROUP_STEP - 1) / GROUP_STEP * GROUP_STEP;
+    Buffer<float> upper(std::min(rows.n, MANY)), lower(upper.size() * byte_bounds(k, size));
+    bool pays = true;
+    for (index_t at = 0; at < rows.n;) {
+        const index_t left = rows.n - at, count = pays ? std::min(left, at == 0 ? FIRST : MANY) : left;
+        const Dense<T> some{rows.row(at), count, rows.d};
+        ByteRows bytes;
+        if (pays && make_byte_rows(some, bytes)) {
+            const AssignResult a = assign_bytes(some, bytes, kernels, c, k, order.data(), size, nullptr, labels + at,
+                                                upper.data(), lower.data(), nullptr);
+            pays = a.scanned < count / 4;
+        } else {
+            assign(some, c, k, labels + at, nullptr, 0.0f);
+        }
+        at += count;
+    }
+}
+
+template <class Rows>
+void nearest_of_many(const Rows& rows, const double* c, index_t k, label_t* labels, const ByteKernels& kernels) {
+    assign(rows, c, k, labels, nullptr, 0.0f);
+    (void)kernels;
+}
+template <class T>
+void nearest_of_many(const Dense<T>& rows, const double* c, index_t k, label_t* labels, const ByteKernels& kernels) {
+    if (kernels.fast && rows.d >= 64 && k >= 128 && rows.n >= 512)
+        nearest_by_bytes(rows, c, k, labels, kernels);
+    else
+        assign(rows, c, k, labels, nullptr, 0.0f);
+}
+
 }  // namespace kv::KV_ISA

@@ -5,7 +5,7 @@
 // order of reference.hpp.
 #pragma once
 
-#include "assign.hpp"
+#include "byte_assign.hpp"
 #include "small_rows.hpp"
 
 namespace kv::KV_ISA {
@@ -244,10 +244,10 @@ void nearest_of_few(const Csr<T>& rows, const CenterRows<C>& centers, label_t* l
 }
 
 template <class Rows>
-void nearest(const Rows& rows, const RowsView& given, label_t* labels) {
+void nearest(const Rows& rows, const RowsView& given, label_t* labels, const ByteKernels* bytes) {
     with_centers(given, [&](const auto& centers) {
         if (rows.n <= FEW_ROWS) return nearest_of_few(rows, centers, labels);
-        with_doubles(centers, [&](const double* c) { assign(rows, c, centers.k, labels, nullptr, 0.0f); });
+        with_doubles(centers, [&](const double* c) { nearest_of_many(rows, c, centers.k, labels, *bytes); });
     });
 }
 

@@ -151,7 +151,7 @@ struct Kernels {
     void (*costs)(const RowsView&, const double* centers, index_t k, const label_t* labels, double* cost);
     // Centres are float32 or float64.
     void (*distances)(const RowsView&, const RowsView& centers, bool squared, void* out);
-    void (*nearest)(const RowsView&, const RowsView& centers, label_t* labels);
+    void (*nearest)(const RowsView&, const RowsView& centers, label_t* labels, const ByteKernels*);
     Magnitudes (*magnitudes)(const RowsView&);
     void (*lower_costs)(const RowsView&, const double* fresh, index_t m, label_t first, const double* limit,
                         const Potential&);

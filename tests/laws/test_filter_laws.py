@@ -198,3 +198,17 @@ def test_a_column_of_timestamps_in_a_sparse_matrix():
     distances = model.transform(sparse.csr_array(X))
     assert np.array_equal(distances.argmin(axis=1), model.labels_)
     np.testing.assert_allclose(distances, model.transform(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_labels_of_many_rows(dtype):
+    """Bytes label the first rows, and the others if they pay: not where all centres are as near."""
+    rng = np.random.default_rng(3)
+    for spread, n in ((1.0, 3000), (1e-4, 2500)):
+        X = (rng.normal(size=(n, 64)) * spread + rng.normal(size=(n, 1)) * (spread == 1)).astype(
+            dtype
+        )
+        centers = X[:130].astype(float)
+        centers[100:] = centers[:30]  # ties
+        expected = reference(X, centers).argmin(axis=1)
+        assert np.array_equal(Rows.of(X).nearest(centers), expected)
