@@ -32,9 +32,8 @@ nb::tuple assign_hamerly(const Rows& rows, Table centers, OptionalIn<float> move
     const float* step = data_of(moved, k);
     label_t* out = labels_before(labels, moved, n, k);
     float *u = data_of(upper, n), *l = data_of(lower, n);
-    const AssignResult a = run([&] {
-        return active->assign_hamerly(rows.view, centers.data(), k, step, out, u, l, tighten, apart, changes);
-    });
+    const AssignResult a = run(
+        [&] { return active->assign_hamerly(rows.view, centers.data(), k, step, out, u, l, tighten, apart, changes); });
     return nb::make_tuple(a.changed, a.scanned, a.pairs, a.exact, a.chosen, a.spared);
 }
 
@@ -79,9 +78,10 @@ nb::tuple assign_bytes(const Rows& rows, const ByteRows& bytes, Table centers, I
     require(extent(lower, 1) == byte_bounds(k, size), "there must be bounds for all groups");
     float *u = data_of(upper, n), *l = data_of(lower, n * extent(lower, 1));
     const ByteKernels& with = choose_byte_kernels(*active);
-    return changed_and_work(run(
-        [&] { return active->assign_bytes(rows.view, bytes, with, centers.data(), k, order.data(), size, step, out, u, l,
-                                          changes); }));
+    return changed_and_work(run([&] {
+        return active->assign_bytes(rows.view, bytes, with, centers.data(), k, order.data(), size, step, out, u, l,
+                                    changes);
+    }));
 }
 
 void two_nearest(const Rows& rows, Table centers, Out<label_t> labels, Out<label_t> second, Out<double> cost,
@@ -217,8 +217,8 @@ void bind_kmeans(nb::module_& m) {
     m.def("byte_bounds", byte_bounds, "k"_a, "size"_a);
     m.def("fast_bytes", [] { return choose_byte_kernels(*active).fast; });
     m.def("byte_rows", byte_rows, "rows"_a);
-    m.def("assign_bytes", assign_bytes, "rows"_a, "bytes"_a, "centers"_a, "order"_a, "size"_a, "moved"_a.none(), "labels"_a,
-          "upper"_a, "lower"_a, "changes"_a.none());
+    m.def("assign_bytes", assign_bytes, "rows"_a, "bytes"_a, "centers"_a, "order"_a, "size"_a, "moved"_a.none(),
+          "labels"_a, "upper"_a, "lower"_a, "changes"_a.none());
     m.def("assign_yinyang", assign_yinyang, "rows"_a, "centers"_a, "group"_a, "moved"_a.none(), "labels"_a, "upper"_a,
           "lower"_a, "changes"_a.none());
     m.def("two_nearest", two_nearest, "rows"_a, "centers"_a, "labels"_a, "second"_a, "cost"_a, "second_cost"_a);

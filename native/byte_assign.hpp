@@ -1,5 +1,5 @@
-// Assignment by bytes (byte_rows.hpp), with a lower bound for each row and group of centres, as Yinyang's (yinyang.hpp).
-// Centres that bytes leave open are compared in float64; rows with many of them go to the filter.
+// Assignment by bytes (byte_rows.hpp), with a lower bound for each row and group of centres, as Yinyang's
+// (yinyang.hpp). Centres that bytes leave open are compared in float64; rows with many of them go to the filter.
 #pragma once
 
 #include <mutex>

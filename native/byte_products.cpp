@@ -97,7 +97,8 @@ struct Found {
             const Smallest& of = row[r];
             const float best = joined<W>(of.best, smaller);
             const int lane = __builtin_ctz(mask_at_most(of.best, splat(best)) | 1u << (W - 1));
-            const vf others = lane_numbers(AllLanes{}) == lane ? of.second : of.best;  // of a lane, the second is not less
+            const vf others =
+                lane_numbers(AllLanes{}) == lane ? of.second : of.best;  // of a lane, the second is not less
             two.best[r] = best, two.second[r] = joined<W>(others, smaller);
             two.arg[r] = of.arg[lane] + lane;
         }

@@ -35,8 +35,8 @@ inline float largest_of(vf v) {
 
 using Bytes = Vector<std::int8_t, W>;
 
-// `v` is the vector in float32, which rounds each coordinate once. Calls write_bytes(first, q) for W bytes at a time, and
-// for each of the rest.
+// `v` is the vector in float32, which rounds each coordinate once. Calls write_bytes(first, q) for W bytes at a time,
+// and for each of the rest.
 template <class Write>
 Quantized quantize(const float* v, index_t d, Write&& write_bytes) {
     Quantized out;
@@ -128,7 +128,8 @@ void quantize_row(const Dense<T>& rows, index_t i, float* v, ByteRows& out) {
     const bool usable = of.norm2 < 0x1p100;
     out.step[i] = usable ? of.step : 0;
     out.norm[i] = usable ? static_cast<float>(static_cast<double>(of.step) * std::sqrt(of.bytes2) * (1 + 1e-6)) : 0;
-    out.error[i] = usable ? static_cast<float>(of.error * (1 + 1e-6) + 0x1p-100) : std::numeric_limits<float>::infinity();
+    out.error[i] =
+        usable ? static_cast<float>(of.error * (1 + 1e-6) + 0x1p-100) : std::numeric_limits<float>::infinity();
     out.norm2[i] = usable ? static_cast<float>(of.norm2) : 0;
     out.start[i] = usable ? -128 * of.sum : 0;
 }

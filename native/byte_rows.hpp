@@ -7,27 +7,28 @@
 //     x = s q + e,  ||e|| <= error,        c = t p + f,  ||f|| <= error of c,
 //     x.c = s t (q.p) + s q.f + e.c,       |x.c - s t (q.p)| <= ||s q|| error of c + error ||c||.
 // q.p is an integer and exact. So
-//     low = ||c||^2 / 2 - error ||c|| - ||s q|| error of c - s t (q.p)  <=  v  <=  low + 2 (error ||c|| + ||s q|| error of c).
+//     low = ||c||^2 / 2 - error ||c|| - ||s q|| error of c - s t (q.p)  <=  v  <=  low + 2 (error ||c|| + ||s q|| error
+//     of c).
 //
 // Rounding. `low` is computed in float32 with at most eight roundings of terms whose magnitudes add up to at most
 // ||c||^2 / 2 + error ||c|| + ||s q|| (error of c + ||t p||). It stays a lower bound because ||c||^2 / 2 is made
 // smaller by BYTE_ROUNDING of itself, ||c|| larger, and the error of c larger by BYTE_ROUNDING (||c|| + ||t p||), and
-// because BYTE_ROUNDING is sixteen units. That is also more than the rounding of the reference in terms of ||c||^2; that in terms
-// of ||x||^2, below 2^-32 ||x||^2 for up to 2^20 features, is added to upper bounds (`byte_slack`).
+// because BYTE_ROUNDING is sixteen units. That is also more than the rounding of the reference in terms of ||c||^2;
+// that in terms of ||x||^2, below 2^-32 ||x||^2 for up to 2^20 features, is added to upper bounds (`byte_slack`).
 //
 // Range. The longest row has a norm of about 2^30. Centres with a norm above 2^50 are left to the filter, and so are
-// rows and centres at a scale beyond 2^400 or below 2^-400. What underflows changes v by less than BYTE_LOST, which is added to
-// upper bounds.
+// rows and centres at a scale beyond 2^400 or below 2^-400. What underflows changes v by less than BYTE_LOST, which is
+// added to upper bounds.
 #pragma once
 
 #include "filter.hpp"
 
 namespace kv {
 
-constexpr index_t MOST_BYTES = 32768;      // features whose products fit into 32 bits
-constexpr int BYTE_TILE = 96;              // rows that are compared with a panel of centres, one after the other
-constexpr int MOST_NEAR = 32;              // centres of a row that are decided in float64; with more, the filter is faster
-constexpr int GROUP_STEP = 64;             // the size of a group of centres is a multiple of it
+constexpr index_t MOST_BYTES = 32768;  // features whose products fit into 32 bits
+constexpr int BYTE_TILE = 96;          // rows that are compared with a panel of centres, one after the other
+constexpr int MOST_NEAR = 32;          // centres of a row that are decided in float64; with more, the filter is faster
+constexpr int GROUP_STEP = 64;         // the size of a group of centres is a multiple of it
 constexpr double BYTE_ROUNDING = 0x1p-20;  // sixteen units of float32
 constexpr double BYTE_LOST = 0x1p-90;
 

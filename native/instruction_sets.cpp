@@ -34,8 +34,7 @@ const ByteKernels& choose_byte_kernels(const Kernels& set) {
     __builtin_cpu_init();
     if (&set == &v4::kernels)
         return __builtin_cpu_supports("avx512vnni") ? v4_vnni::byte_kernels : v4_bytes::byte_kernels;
-    if (&set == &v3::kernels)
-        return __builtin_cpu_supports("avxvnni") ? v3_vnni::byte_kernels : v3_bytes::byte_kernels;
+    if (&set == &v3::kernels) return __builtin_cpu_supports("avxvnni") ? v3_vnni::byte_kernels : v3_bytes::byte_kernels;
     if (&set == &v2::kernels) return v2_bytes::byte_kernels;
 #endif
     (void)set;

@@ -1,4 +1,6 @@
 // The operations on rows, compiled once per instruction set without fused multiply-add.
+#include <stdexcept>
+
 #include "byte_assign.hpp"
 #include "candidate_gains.hpp"
 #include "elkan.hpp"
@@ -9,8 +11,6 @@
 #include "sums_by_label.hpp"
 #include "two_nearest.hpp"
 #include "yinyang.hpp"
-
-#include <stdexcept>
 
 #define KV_TEXT2(x) #x
 #define KV_TEXT(x) KV_TEXT2(x)

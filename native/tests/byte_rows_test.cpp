@@ -1,9 +1,8 @@
 // Compares the bounds of byte_rows.hpp with distances in long double, on every set of kernels, for many magnitudes.
 #define KV_ISA plain
-#include "byte_assign.hpp"
-
 #include <cstdio>
 
+#include "byte_assign.hpp"
 #include "check.hpp"
 
 namespace {
@@ -53,7 +52,8 @@ Count compare(const Data<T>& rows, const std::vector<double>& centers, const Ker
                 const auto [v, norm2] = exact(&rows.x[i * d], c, bytes);
                 const Real low = tile.best[r], error = static_cast<Real>(bytes.error[i]) * one.norm[0] +
                                                        static_cast<Real>(bytes.norm[i]) * one.error[0];
-                const Real high = low + 2 * error * (1 + 4 * BYTE_ROUNDING) + 4 * BYTE_ROUNDING * one.half[0] + BYTE_LOST;
+                const Real high =
+                    low + 2 * error * (1 + 4 * BYTE_ROUNDING) + 4 * BYTE_ROUNDING * one.half[0] + BYTE_LOST;
                 out.wrong += !(low <= v + BYTE_LOST) || !(v <= high);
                 out.wrong += std::fabs(norm2 - static_cast<Real>(bytes.norm2[i])) > BYTE_ROUNDING * norm2 + BYTE_LOST;
                 ++out.pairs;
@@ -82,7 +82,8 @@ Count compare_all(const Kernels& set, float shrink) {
                 std::vector<double> centers;
                 for (const index_t i : {0, 2, 3, 4, 6})  // some are rows
                     for (index_t j = 0; j < d; ++j)
-                        centers.push_back(static_cast<double>(rows.x[i * d + j]) + (i % 2 ? 0 : scale * normal(rng) / 9));
+                        centers.push_back(static_cast<double>(rows.x[i * d + j]) +
+                                          (i % 2 ? 0 : scale * normal(rng) / 9));
                 const Count one = compare(rows, centers, set, shrink);
                 all.wrong += one.wrong, all.pairs += one.pairs, all.width = std::max(all.width, one.width);
             }
