@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import reference
 from laws.cases import ALGORITHMS, DTYPES, same_bits
-from laws.test_filter_laws import labels_of, moving
+from laws.test_filter_laws import labels_of
 from laws.threads import on_threads
 
 from kvariates import KMeans, _native
@@ -58,10 +58,16 @@ def with_a_far_row(rng, Z, largest):
     return Z
 
 
+def in_whole_bytes(rng, Z, largest):
+    """Integers up to 127."""
+    return np.rint(Z * (127 / np.maximum(np.abs(Z).max(axis=1, keepdims=True), 1e-300)))
+
+
 HARDER = {  # each changes rows and centres together
     "ties": lambda rng, Z, largest: np.rint(30 * Z),
     "offset": lambda rng, Z, largest: Z + 1e5,
     "far offset": lambda rng, Z, largest: Z - 1e12,
+    "whole bytes": in_whole_bytes,
     "huge": lambda rng, Z, largest: Z * (largest / 1e3),
     "subnormal": lambda rng, Z, largest: Z * (1e-315 if largest > 1e100 else 1e-41),
     "tiny": lambda rng, Z, largest: Z * 1e-160,  # squares are subnormal
@@ -75,8 +81,8 @@ HARDER = {  # each changes rows and centres together
 
 
 def hard_rows(seed, n, d, k, dtype, changes):
-    """Rows and centres. Some rows are centres or halfway between two; some centres are equal or
-    almost equal to others.
+    """Rows and centres. Some rows are centres or (nearly) halfway between two; some centres are
+    equal or almost equal to others.
     """
     rng = np.random.default_rng(seed)
     largest = 1e140 if dtype == np.float64 else 1e30
@@ -89,10 +95,21 @@ def hard_rows(seed, n, d, k, dtype, changes):
     C[few[:10]] = C[few[10:20]]
     C[few[20:30]] = np.nextafter(C[few[30:40]], dtype(np.inf))
     own, (a, b) = rng.integers(k, size=n), rng.integers(k, size=(2, n))
+    a = np.where(rng.random(n) < 0.5, a % 3, a)  # many rows near the centres that move far
     part = rng.random((n, 1))
     halfway = C[a] / 2 + C[b] / 2
-    X = np.where(part < 0.2, C[own], np.where(part < 0.5, halfway, X))
+    share = 0.5 + 10.0 ** rng.uniform(-3, -1.3, (n, 1))
+    nearly = C[a] * share + C[b] * (1 - share)
+    X = np.select([part < 0.2, part < 0.4, part < 0.6], [C[own], halfway, nearly], X)
     return np.ascontiguousarray(X, dtype=dtype), np.ascontiguousarray(C)
+
+
+def positions(rng, C, by):
+    """Of the centres: all move, and then only the first three, farther."""
+    C = C.astype(np.float64)
+    few = np.arange(len(C))[:, None] < 3
+    second, third = (by * rng.normal(size=C.shape) for _ in range(2))
+    return [C, C + 0.01 * second, C + 0.01 * second + few * third]
 
 
 def distances(X, C):
@@ -120,8 +137,8 @@ any_hard_rows = given(
 def test_labels_are_the_argmin_for_many_centres(seed, n, d, k, dtype, changes):
     """By every scan, while centres move: bounds that are kept must stay true."""
     X, C = hard_rows(seed, n, d, k, dtype, changes)
-    by = 0.1 * float(np.abs(C).max()) / d
-    steps = moving(np.random.default_rng(seed), C.astype(np.float64), by)
+    by = 10.0 ** (seed % 4 - 2) * float(np.abs(C).max()) / d
+    steps = positions(np.random.default_rng(seed), C, by)
     expected = [reference.labels(distances(X, centers)) for centers in steps]
     for scan in SCANS:
         for ours, right in zip(labels_of(scan, X, steps), expected, strict=True):
@@ -165,7 +182,7 @@ def test_a_fit_of_many_centres(changes, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_threads_do_not_change_labels_of_many_centres(dtype):
     X, C = hard_rows(3, 700, 150, 400, dtype, ["zero rows"])
-    steps = moving(np.random.default_rng(0), C.astype(np.float64), 1e-3)
+    steps = positions(np.random.default_rng(0), C, 0.02)
     expected = [reference.labels(distances(X, centers)) for centers in steps]
     for scan in SCANS:
         for found in on_threads(lambda scan=scan: labels_of(scan, X, steps)):
