@@ -176,6 +176,7 @@ def test_a_fit_of_many_centres(changes, dtype):
     assert all(same_bits(fits[0], other) for other in fits[1:])
     D = distances(X, fits[0].cluster_centers_)
     assert np.array_equal(fits[0].labels_, reference.labels(D))
+    assert np.array_equal(fits[0].predict(X), fits[0].labels_)
     assert fits[0].inertia_ == reference.inertia(D.min(axis=1), None)
 
 
