@@ -119,8 +119,7 @@ class ByteScan:
     @classmethod
     def of(cls, rows: Rows, k: int) -> ByteScan | None:
         """None if bytes cannot hold the rows."""
-        found = _native.byte_rows(rows.view) if rows.dense else None
-        return None if found is None else cls(rows, k, found)
+        return None if rows.bytes is None else cls(rows, k, rows.bytes)
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
         if moved is None:
