@@ -77,14 +77,6 @@ MUTANTS = [
         "return p.weight ? p.weight[i] * less : less;", LAWS,
     ),
     NativeMutant(
-        "gains by bytes leave out the errors", "byte_candidates.cpp",
-        "const vd least = most - wide;", "const vd least = most;", GAINS,
-    ),
-    NativeMutant(
-        "rows that bytes cannot hold have no gain", "byte_rows.hpp",
-        ": rows.error[i];", ": -rows.error[i];", GAINS,
-    ),
-    NativeMutant(
         "upper bounds leave out the slack", "row_bounds.hpp",
         "n2 * wider + 4 * slack : INFINITE", "n2 * wider : INFINITE", "row_bounds_test",
     ),

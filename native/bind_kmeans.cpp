@@ -62,7 +62,6 @@ nb::tuple assign_yinyang(const Rows& rows, Table centers, In<std::int32_t> group
 
 nb::object byte_rows(const Rows& rows) {
     auto out = std::make_unique<ByteRows>();
-    if (choose_byte_kernels(*active).fast) out->most_byte = LARGE_BYTE;
     if (!run([&] { return active->make_byte_rows(rows.view, *out); })) return nb::none();
     return nb::cast(std::move(out));
 }

@@ -46,36 +46,27 @@ void sum_costs(const Rows& rows, Out<double> cost, Out<label_t> nearest, Optiona
     run([&] { active->sum_costs(rows.view.n, p); });
 }
 
-// Limits go with bytes; both or neither are given.
-std::optional<ByteFilter> byte_filter(const Rows& rows, const ByteRows* bytes, std::optional<Out<float>>& limits) {
-    if (!bytes) return std::nullopt;
-    require(bytes->n == rows.view.n && bytes->d == rows.view.d, "the bytes are those of other rows");
-    require(limits.has_value(), "the limits are missing");
-    return ByteFilter{*bytes, choose_byte_kernels(*active), data_of(*limits, rows.view.n)};
+nb::object quantize(const Rows& rows, Out<double> cost) {
+    auto out = std::make_unique<QuantizedRows>();
+    const double* of = data_of(cost, rows.view.n);
+    if (!run([&] { return active->quantize(rows.view, of, *out); })) return nb::none();
+    return nb::cast(std::move(out));
 }
 
-void set_byte_limits(const Rows& rows, const ByteRows& bytes, std::optional<Out<float>> limits, Out<double> cost) {
-    const index_t n = rows.view.n;
-    const double* of = data_of(cost, n);
-    const auto filter = byte_filter(rows, &bytes, limits);
-    run([&] {
-        parallel_rows(n, threads_for(8.0 * static_cast<double>(n)), [&](index_t from, index_t stop) {
-            for (index_t i = from; i < stop; ++i) filter->set_cost(i, of[i]);
-        });
-    });
+void check_quantized(const QuantizedRows* quantized, const Rows& rows) {
+    require(!quantized || (quantized->d == rows.view.d && quantized->tiles == (rows.view.n + TILE - 1) / TILE),
+            "the quantized rows are those of other rows");
 }
 
-void gain_bounds(const Rows& rows, const ByteRows* bytes, std::optional<Out<float>> byte_limits, Table candidates,
-                 OptionalIn<double> limit, Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight,
-                 std::optional<Words> sums, int exponent, Out<double> bounds, PassedPairs& passed) {
+void gain_bounds(const Rows& rows, const QuantizedRows* quantized, Table candidates, OptionalIn<double> limit,
+                 Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums,
+                 int exponent, Out<double> bounds, PassedPairs& passed) {
     const index_t m = count_some_centers(rows, candidates);
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     const double* limits = limits_of(limit, p, rows.view.n);
     auto* out = reinterpret_cast<GainBounds*>(data_of(bounds, m * 2));
-    const auto filter = byte_filter(rows, bytes, byte_limits);
-    run([&] {
-        active->gain_bounds(rows.view, filter ? &*filter : nullptr, candidates.data(), m, limits, p, out, passed);
-    });
+    check_quantized(quantized, rows);
+    run([&] { active->gain_bounds(rows.view, quantized, candidates.data(), m, limits, p, out, passed); });
 }
 
 void gains(const Rows& rows, Table candidates, OptionalIn<double> limit, Out<double> cost, Out<label_t> nearest,
@@ -88,19 +79,16 @@ void gains(const Rows& rows, Table candidates, OptionalIn<double> limit, Out<dou
     run([&] { active->gains(rows.view, candidates.data(), m, limits, p, out); });
 }
 
-void lower_costs_of_passed(const Rows& rows, const ByteRows* bytes, std::optional<Out<float>> byte_limits, Table fresh,
-                           label_t candidate, label_t name, Out<double> cost, Out<label_t> nearest,
-                           OptionalIn<double> weight, std::optional<Words> sums, int exponent,
-                           const PassedPairs& passed) {
+void lower_costs_of_passed(const Rows& rows, QuantizedRows* quantized, Table fresh, label_t candidate, label_t name,
+                           Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums,
+                           int exponent, const PassedPairs& passed) {
     require(count_centers(rows, fresh) == 1, "there must be one new centre");
     require(passed.n == rows.view.n && candidate >= 0 && candidate < passed.m,
             "the passed pairs are those of other rows");
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     require(p.sums, "the sums are missing");
-    const auto filter = byte_filter(rows, bytes, byte_limits);
-    run([&] {
-        active->lower_costs_of_passed(rows.view, filter ? &*filter : nullptr, fresh.data(), candidate, name, p, passed);
-    });
+    check_quantized(quantized, rows);
+    run([&] { active->lower_costs_of_passed(rows.view, quantized, fresh.data(), candidate, name, p, passed); });
 }
 
 // Returns the sum of all as its high and low word.
@@ -148,20 +136,20 @@ void rows_at(const Rows& rows, Out<double> cost, Out<label_t> nearest, OptionalI
 }  // namespace
 
 void bind_potential(nb::module_& m) {
-    nb::class_<PassedPairs>(m, "PassedPairs").def(nb::init<>()).def_ro("undecided", &PassedPairs::undecided);
+    nb::class_<PassedPairs>(m, "PassedPairs").def(nb::init<>()).def_ro("wasted", &PassedPairs::wasted);
+    nb::class_<QuantizedRows>(m, "QuantizedRows");
     m.attr("DRAW_TILE") = DRAW;
     m.def("lower_costs", lower_costs, "rows"_a, "fresh"_a, "first"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
           "weight"_a.none(), "sums"_a.none(), "exponent"_a);
     m.def("sum_costs", sum_costs, "rows"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a);
     m.def("total_words", total_words, "sums"_a);
-    m.def("set_byte_limits", set_byte_limits, "rows"_a, "bytes"_a, "limits"_a, "cost"_a);
-    m.def("gain_bounds", gain_bounds, "rows"_a, "bytes"_a.none(), "byte_limits"_a.none(), "candidates"_a,
-          "limit"_a.none(), "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a.none(), "exponent"_a, "bounds"_a,
-          "passed"_a);
+    m.def("quantize", quantize, "rows"_a, "cost"_a);
+    m.def("gain_bounds", gain_bounds, "rows"_a, "quantized"_a.none(), "candidates"_a, "limit"_a.none(), "cost"_a,
+          "nearest"_a, "weight"_a.none(), "sums"_a.none(), "exponent"_a, "bounds"_a, "passed"_a);
     m.def("gains", gains, "rows"_a, "candidates"_a, "limit"_a.none(), "cost"_a, "nearest"_a, "weight"_a.none(),
           "sums"_a.none(), "exponent"_a, "gain"_a);
-    m.def("lower_costs_of_passed", lower_costs_of_passed, "rows"_a, "bytes"_a.none(), "byte_limits"_a.none(), "fresh"_a,
-          "candidate"_a, "name"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a, "passed"_a);
+    m.def("lower_costs_of_passed", lower_costs_of_passed, "rows"_a, "quantized"_a.none(), "fresh"_a, "candidate"_a,
+          "name"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a, "passed"_a);
     m.def("propose", propose, "rows"_a, "pending"_a, "first"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a,
           "exponent"_a, "high"_a, "low"_a);
     m.def("rows_at", rows_at, "rows"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a, "goals"_a,

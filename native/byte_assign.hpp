@@ -320,7 +320,6 @@ void nearest_by_bytes(const Dense<T>& rows, const double* c, index_t k, label_t*
         const index_t left = rows.n - at, count = pays ? std::min(left, at == 0 ? FIRST : MANY) : left;
         const Dense<T> some{rows.row(at), count, rows.d};
         ByteRows bytes;
-        if (kernels.fast) bytes.most_byte = LARGE_BYTE;
         if (pays && make_byte_rows(some, bytes)) {
             const AssignResult a = assign_bytes(some, bytes, kernels, c, k, order.data(), size, nullptr, labels + at,
                                                 upper.data(), lower.data(), nullptr);

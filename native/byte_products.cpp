@@ -1,12 +1,58 @@
 // Products of bytes (see byte_rows.hpp), compiled once per instruction set, and again with the instructions that
 // multiply four bytes at once, where processors may have them.
-#include "byte_panel.hpp"
+#include "byte_rows.hpp"
+#include "simd.hpp"
 
 namespace kv::KV_BYTES {
 namespace {
 
+using namespace KV_ISA;
+
 constexpr int PANEL = W * R;  // centres
 constexpr int ROWS = 6;       // whose products with a panel are in registers
+
+// Adds the products of four bytes without a sign and four with one to each lane.
+inline vi add_products(vi sum, vi without, vi with) {
+#if defined(__AVX512VNNI__)
+    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)without, (__m512i)with);
+#elif defined(__AVXVNNI__) && !defined(__AVX512F__)
+    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)without, (__m256i)with);
+#else
+    for (int b = 0; b < 4; ++b) sum += ((without >> (8 * b)) & 255) * ((with << (24 - 8 * b)) >> 24);
+    return sum;
+#endif
+}
+
+template <int N>
+inline void multiply(const std::int8_t* const* row, const std::uint8_t* panel, index_t words, vi (&sum)[N][R]) {
+    for (index_t i = 0; i < words; ++i, panel += 4 * PANEL) {
+        vi c[R];
+        for (int v = 0; v < R; ++v) c[v] = read<vi>(panel + 4 * W * v);
+        for (int r = 0; r < N; ++r) {
+            const vi x = splat(read<std::int32_t>(row[r] + 4 * i));
+            for (int v = 0; v < R; ++v) sum[r][v] = add_products(sum[r][v], c[v], x);
+        }
+    }
+}
+
+// A panel of centres.
+struct Panel {
+    const std::uint8_t* p;
+    const float *half, *norm, *error, *step;
+
+    Panel(const ByteCenters& centers, index_t first)
+        : p(centers.p.data() + first * centers.width),
+          half(centers.half.data() + first),
+          norm(centers.norm.data() + first),
+          error(centers.error.data() + first),
+          step(centers.step.data() + first) {}
+
+    // Of row i and W centres.
+    vf low(const ByteRows& rows, index_t i, vi sum, int v) const {
+        const vf value = load(half + v * W) - rows.error[i] * load(norm + v * W) - rows.norm[i] * load(error + v * W);
+        return value - (rows.step[i] * load(step + v * W)) * __builtin_convertvector(sum, vf);
+    }
+};
 
 // The two smallest values in each lane.
 struct Smallest {
@@ -65,9 +111,9 @@ inline void compare(const ByteRows& rows, const index_t* id, int at, const Panel
     vi sum[N][R];
     for (int r = 0; r < N; ++r) {
         row[r] = rows.row(id[at + r]);
-        for (int v = 0; v < R; ++v) sum[r][v] = splat(first_sum(rows, id[at + r]));
+        for (int v = 0; v < R; ++v) sum[r][v] = splat(rows.start[id[at + r]]);
     }
-    multiply<N, R>(row, panel.p, rows.width / 4, sum);
+    multiply<N>(row, panel.p, rows.width / 4, sum);
     for (int r = 0; r < N; ++r)
         for (int v = 0; v < R; ++v) found.offer(at + r, panel.low(rows, id[at + r], sum[r][v], v), first + v * W);
 }
@@ -105,6 +151,6 @@ constexpr bool FAST = false;
 }  // namespace
 
 extern const ByteKernels byte_kernels;
-const ByteKernels byte_kernels = {FAST, PANEL, two_smallest, near, W, bound_gains};
+const ByteKernels byte_kernels = {FAST, PANEL, two_smallest, near};
 
 }  // namespace kv::KV_BYTES

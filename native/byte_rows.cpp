@@ -11,7 +11,7 @@
 namespace kv::KV_ISA {
 namespace {
 
-constexpr float MOST_OF_CENTERS = 127;
+constexpr float MAX_BYTE = 127;
 constexpr index_t SAMPLED = 1024;  // rows that offset and scale are taken from; any values are valid
 
 // A vector as bytes: v = step * q + e.
@@ -35,10 +35,10 @@ inline float largest_of(vf v) {
 
 using Bytes = Vector<std::int8_t, W>;
 
-// `v` is the vector in float32, which rounds each coordinate once; no byte is beyond `most_byte`. Calls
-// write_bytes(first, q) for W bytes at a time, and for each of the rest.
+// `v` is the vector in float32, which rounds each coordinate once. Calls write_bytes(first, q) for W bytes at a time,
+// and for each of the rest.
 template <class Write>
-Quantized quantize(const float* v, index_t d, float most_byte, Write&& write_bytes) {
+Quantized quantize(const float* v, index_t d, Write&& write_bytes) {
     Quantized out;
     const index_t whole = d / W * W;
     vd squares{};
@@ -55,7 +55,8 @@ Quantized quantize(const float* v, index_t d, float most_byte, Write&& write_byt
         out.norm2 += static_cast<double>(v[j]) * static_cast<double>(v[j]);
         largest = std::max(largest, std::fabs(v[j]));
     }
-    out.step = largest * ((1 + 0x1p-20f) / most_byte);  // rounded up
+    // Rounded up, so that no byte is beyond 127.
+    out.step = largest * ((1 + 0x1p-20f) / MAX_BYTE);
     const float inverse = out.step > std::numeric_limits<float>::min() ? 1 / out.step : 0;
     vf residual{}, bytes{};
     vi total{};
@@ -94,12 +95,10 @@ void shift(const T* x, const ByteRows& rows, float* v) {
 template <class T>
 std::vector<double> mean_of_some(const Dense<T>& rows) {
     const index_t some = std::min(rows.n, SAMPLED);
-    const std::vector<double> first(rows.row(0), rows.row(0) + rows.d);
-    std::vector<double> mean = first;  // of equal rows, exactly
+    std::vector<double> mean(rows.d, 0);
     for (index_t s = 0; s < some; ++s) {
         const T* x = rows.row(s * rows.n / some);
-        for (index_t j = 0; j < rows.d; ++j)
-            mean[j] += (static_cast<double>(x[j]) - first[j]) / static_cast<double>(some);
+        for (index_t j = 0; j < rows.d; ++j) mean[j] += static_cast<double>(x[j]) / static_cast<double>(some);
     }
     return mean;
 }
@@ -125,7 +124,7 @@ template <class T>
 void quantize_row(const Dense<T>& rows, index_t i, float* v, ByteRows& out) {
     shift(rows.row(i), out, v);
     std::int8_t* q = out.q.data() + i * out.width;
-    const Quantized of = quantize(v, rows.d, out.most_byte, [&](index_t j, auto bytes) { write(q + j, bytes); });
+    const Quantized of = quantize(v, rows.d, [&](index_t j, auto bytes) { write(q + j, bytes); });
     const bool usable = of.norm2 < 0x1p100;
     out.step[i] = usable ? of.step : 0;
     out.norm[i] = usable ? static_cast<float>(static_cast<double>(of.step) * std::sqrt(of.bytes2) * (1 + 1e-6)) : 0;
@@ -167,7 +166,7 @@ bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, const l
         for (index_t j = b * panel; j < std::min(k, (b + 1) * panel); ++j) {
             shift(c + out.label(j) * d, rows, v.data());
             std::uint8_t* p = out.p.data() + b * panel * rows.width + (j - b * panel) * 4;
-            const Quantized of = quantize(v.data(), d, MOST_OF_CENTERS, [&](index_t i, auto bytes) {
+            const Quantized of = quantize(v.data(), d, [&](index_t i, auto bytes) {
                 const auto moved = bytes ^ static_cast<std::int8_t>(-128);  // q + 128
                 for (index_t l = 0; l < static_cast<index_t>(sizeof bytes); l += 4)
                     std::memcpy(p + (i + l) / 4 * 4 * panel + (i + l) % 4, reinterpret_cast<const char*>(&moved) + l,

@@ -32,14 +32,9 @@ constexpr int GROUP_STEP = 64;         // the size of a group of centres is a mu
 constexpr double BYTE_ROUNDING = 0x1p-20;  // sixteen units of float32
 constexpr double BYTE_LOST = 0x1p-90;
 
-// Rows whose bytes are at most this have products with the bytes of centres of which two fit into 16 bits, as
-// processors need that cannot multiply four bytes at once.
-constexpr float SMALL_BYTE = 63, LARGE_BYTE = 127;
-
 struct ByteRows {
     index_t n = 0, d = 0;
     index_t width = 0;  // bytes of a row: d rounded up to a multiple of 64; the rest is zero
-    float most_byte = SMALL_BYTE;  // no q is beyond; to be set before they are made
     double scale = 1;
     std::vector<double> offset;  // d
     Buffer<std::int8_t> q;       // n x width
@@ -78,36 +73,6 @@ struct NearCenters {
 // The lower bounds that a row keeps: one for each group of `size` of k centres, in whole vectors of eight.
 inline index_t byte_bounds(index_t k, index_t size) { return ((k + size - 1) / size + 7) / 8 * 8; }
 
-struct ByteKernels;
-
-// The filter of greedy seeding. A centre lowers the cost of row i only if its v is below limit[i], which exceeds
-// (cost - ||x||^2) / 2 by at most `excess`. Limits of rows that bytes cannot hold are infinite.
-struct ByteFilter {
-    const ByteRows& rows;
-    const ByteKernels& kernels;
-    float* limit;
-
-    // Adapts the limit of row i to its cost. An old limit is only too large, never wrong.
-    void set_cost(index_t i, double cost) const {
-        const double norm2 = static_cast<double>(rows.norm2[i]), scaled = cost * rows.scale * rows.scale;
-        const bool usable = rows.error[i] < std::numeric_limits<float>::infinity();
-        limit[i] = usable ? static_cast<float>((scaled - norm2) / 2 + (scaled + norm2) * 0x1p-22 + BYTE_LOST)
-                          : rows.error[i];
-    }
-    static float excess(float limit, float norm2) {
-        return (std::fabs(limit) + norm2) * 0x1p-19f + 4 * static_cast<float>(BYTE_LOST);
-    }
-};
-
-constexpr index_t MOST_CANDIDATES = 64;  // of a row, as bits
-
-// Sums over rows of bounds on the gains of candidates, in units of scale^2 / 2; how many pairs passed, and for each
-// candidate how many of them certainly have a gain.
-struct ByteGainSums {
-    double low[MOST_CANDIDATES] = {}, high[MOST_CANDIDATES] = {}, decided[MOST_CANDIDATES] = {};
-    index_t passed = 0;
-};
-
 // Compiled for each set of instructions for products of bytes. Centres are those in the places [first, stop); `first`
 // is a multiple of GROUP_STEP, and `stop` is too or is k.
 struct ByteKernels {
@@ -118,10 +83,6 @@ struct ByteKernels {
     // Likewise, and lists the near centres.
     void (*near)(const ByteRows&, const ByteCenters&, index_t first, index_t stop, const index_t* id, int count,
                  ByteTile&, NearCenters&);
-    index_t narrow;  // centres in a panel for `bound_gains`
-    // Adds the bounds of listed rows with finite limits. For each row: the bits of the candidates that pass.
-    void (*bound_gains)(const ByteFilter&, const ByteCenters&, const double* weight, const index_t* id, int count,
-                        std::uint64_t* passed, ByteGainSums&);
 };
 
 }  // namespace kv

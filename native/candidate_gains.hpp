@@ -1,8 +1,7 @@
 // Greedy seeding: how much each of several candidates would lower the potential.
 //
-// gain_bounds finds bounds on these gains with the filter, or with the bytes of the rows. gains computes them exactly,
-// for the few candidates whose bounds overlap. lower_costs_of_passed then adds the best candidate; it reads only rows
-// that passed the filter.
+// gain_bounds finds bounds on these gains with the filter. gains computes them exactly, for the few candidates whose
+// bounds overlap. lower_costs_of_passed then adds the best candidate; it reads only rows that passed the filter.
 #pragma once
 
 #include "potential.hpp"
@@ -173,109 +172,46 @@ void add_bounds_few_features(const Dense<T>& rows, const Centers& fresh, const P
     }
 }
 
-// Adds the row, in the block, that some of m candidates improve.
-inline void add_pairs(index_t row, std::uint64_t candidates, index_t m, PassedPairs::Block& pairs) {
-    const std::size_t at = pairs.rows.size();
-    pairs.rows.push_back(static_cast<std::uint16_t>(row));
-    if (at % TILE == 0) pairs.masks.resize(pairs.masks.size() + m, 0);
-    for (; candidates; candidates &= candidates - 1)
-        pairs.masks[at / TILE * m + __builtin_ctzll(candidates)] |= std::uint64_t{1} << at % TILE;
-}
-
-// Bounds by the bytes of the rows. Returns how many pairs they do not decide.
+// Bounds by a copy of the rows with one byte per value: pairs that pass are computed exactly. Returns how many of them
+// lower no cost.
 template <class Rows>
-index_t add_byte_bounds(const CandidateGains<Rows>& gains, const ByteFilter& filter, const ByteCenters& candidates,
-                        const Scratch& s, index_t from, PassedPairs::Block& pairs, GainBounds* out) {
-    const index_t m = candidates.k;
-    std::uint64_t passed[BLOCK];
-    ByteGainSums sums;
-    filter.kernels.bound_gains(filter, candidates, gains.p.weight, s.id.data(), static_cast<int>(s.id.size()), passed,
-                               sums);
-    pairs.rows.clear(), pairs.masks.clear();
-    for (std::size_t at = 0; at < s.id.size(); ++at) {
-        const index_t i = s.id[at];
-        if (!passed[at]) continue;
-        add_pairs(i - from, passed[at], m, pairs);
-        if (filter.limit[i] < INFINITE) continue;
+index_t add_quantized_bounds(const CandidateGains<Rows>& gains, const QuantizedRows& quantized, const Queries& queries,
+                             index_t from, index_t stop, Scratch& s, std::vector<std::uint64_t>& passed,
+                             GainBounds* out) {
+    const index_t m = queries.m;
+    index_t wasted = 0;
+    std::vector<double> sum(m, 0);
+    passed.clear();
+    ensure_size(s.maybe, m * TILE);
+    for (index_t at = from; at < stop; at += TILE) {
+        prefilter(quantized, at / TILE, queries, s.maybe.data());
         for (index_t j = 0; j < m; ++j) {
-            const double gain = gains.exact(i, j);
-            out[j].low += gain, out[j].high += gain;
+            std::uint64_t hits = 0;
+            for (int r = 0; r < TILE; r += 8) {
+                std::uint64_t bytes;
+                std::memcpy(&bytes, s.maybe.data() + j * TILE + r, 8);
+                for (bytes &= 0x0101010101010101; bytes; bytes &= bytes - 1) {
+                    const int row = r + __builtin_ctzll(bytes) / 8;
+                    const double gain = gains.exact(at + row, j);
+                    sum[j] += gain;
+                    hits |= static_cast<std::uint64_t>(gain > 0) << row;
+                    wasted += !(gain > 0);
+                }
+            }
+            passed.push_back(hits);
         }
     }
-    const double unit = 2 / filter.rows.scale / filter.rows.scale;
-    double decided = 0;
-    for (index_t j = 0; j < m; ++j) {
-        out[j].low = (out[j].low + sums.low[j] * unit) * (1 - 1e-12);
-        out[j].high = (out[j].high + sums.high[j] * unit) * (1 + 1e-12);
-        decided += sums.decided[j];
-    }
-    return sums.passed - static_cast<index_t>(decided);
+    for (index_t j = 0; j < m; ++j) out[j].low += sum[j] * (1 - 1e-12), out[j].high += sum[j] * (1 + 1e-12);
+    return wasted;
 }
 
 template <class Rows>
-void prefetch_row(const Rows&, index_t) {}
-template <class T>
-void prefetch_row(const Dense<T>& rows, index_t i) {
-    for (index_t j = 0; j < rows.d; j += 64 / static_cast<index_t>(sizeof(T))) __builtin_prefetch(rows.row(i) + j);
-}
-
-// Calls visit(i) for the rows that passed with this candidate, of the block that begins at `from`.
-template <class Rows, class Visit>
-void for_passed(const Rows& rows, const PassedPairs& passed, index_t from, index_t candidate, Visit&& visit) {
-    const PassedPairs::Block& pairs = passed.block[from / BLOCK];
-    for (std::size_t at = 0; at < pairs.rows.size(); at += TILE) {
-        const auto first = [&](std::uint64_t bits) { return from + pairs.rows[at + __builtin_ctzll(bits)]; };
-        for (std::uint64_t bits = pairs.masks[at / TILE * passed.m + candidate], rest; bits; bits = rest) {
-            rest = bits & (bits - 1);
-            if (rest) prefetch_row(rows, first(rest));
-            visit(first(bits));
-        }
-    }
-}
-
-// Adds up the bounds of all blocks; m bounds each.
-inline void add_up(const std::vector<GainBounds>& part, index_t n, index_t m, const Scale& scale, GainBounds* bounds) {
-    std::fill(bounds, bounds + m, GainBounds{});
-    for (std::size_t at = 0; at < part.size(); ++at)
-        bounds[at % m].low += part[at].low, bounds[at % m].high += part[at].high;
-    for (index_t j = 0; j < m; ++j) {  // the rounding of exact gains, and that of this sum of blocks
-        const double rounding =
-            static_cast<double>(n) * scale.unit + static_cast<double>(blocks_of(n)) * 0x1p-52 * bounds[j].high;
-        bounds[j].low -= rounding, bounds[j].high += rounding;
-    }
-}
-
-// Narrows the bounds of the candidates that may be the best, if there are several, by their exact gains.
-template <class Rows>
-void narrow_largest(const CandidateGains<Rows>& gains, const PassedPairs& passed, std::vector<GainBounds>& part,
-                    GainBounds* bounds) {
-    const index_t m = passed.m, n = gains.rows.n;
-    double least = 0, pairs = 0;
-    for (index_t j = 0; j < m; ++j) least = std::max(least, bounds[j].low);
-    std::vector<index_t> largest;
-    for (index_t j = 0; j < m; ++j)
-        if (!(bounds[j].high < least)) largest.push_back(j);
-    if (largest.size() < 2) return;
-    for (const PassedPairs::Block& block : passed.block) pairs += static_cast<double>(block.rows.size());
-    parallel_rows(n, threads_for(8 * pairs * static_cast<double>(gains.rows.d)), [&](index_t from, index_t) {
-        for (const index_t j : largest) {
-            double sum = 0;
-            for_passed(gains.rows, passed, from, j, [&](index_t i) { sum += gains.exact(i, j); });
-            part[from / BLOCK * m + j] = {sum * (1 - 1e-12), sum * (1 + 1e-12)};
-        }
-    });
-    add_up(part, n, m, gains.p.scale, bounds);
-}
-
-template <class Rows>
-void gain_bounds(const Rows& rows, const ByteFilter* filter, const double* c, index_t m, const double* limit,
+void gain_bounds(const Rows& rows, const QuantizedRows* quantized, const double* c, index_t m, const double* limit,
                  const Potential& p, GainBounds* bounds, PassedPairs& passed) {
     const auto fresh = exact_centers(rows, c, m);
-    ByteCenters in_bytes;
-    if (filter &&
-        !(m <= MOST_CANDIDATES && make_byte_centers(filter->rows, c, m, nullptr, filter->kernels.narrow, in_bytes)))
-        filter = nullptr;
-    const PackedCenters packed = filter ? PackedCenters{} : pack_centers(rows, fresh);
+    Queries queries;
+    if (quantized && !prepare(*quantized, c, m, queries)) quantized = nullptr;
+    const PackedCenters packed = quantized ? PackedCenters{} : pack_centers(rows, fresh);
     passed.n = 0, passed.m = m;  // no rows, if the loop is interrupted
     passed.block.resize(blocks_of(rows.n));
     std::vector<GainBounds> part(blocks_of(rows.n) * m);
@@ -286,22 +222,26 @@ void gain_bounds(const Rows& rows, const ByteFilter* filter, const double* c, in
         PassedPairs::Block& pairs = passed.block[from / BLOCK];
         if (if_few_features(rows, [&](auto d) { add_bounds_few_features<d()>(rows, fresh, p, from, stop, out); }))
             return;
-        improvable_rows(p, limit, from, stop, s);
-        if (filter) {
-            s.total.undecided += add_byte_bounds(gains, *filter, in_bytes, s, from, pairs, out);
-            return;
-        }
+        improvable_rows(p, quantized ? nullptr : limit, from, stop, s);
         pairs.rows.resize(s.id.size());
         for (std::size_t i = 0; i < s.id.size(); ++i) pairs.rows[i] = static_cast<std::uint16_t>(s.id[i] - from);
-        if (p.weight)
+        if (quantized)
+            s.total.scanned += add_quantized_bounds(gains, *quantized, queries, from, stop, s, pairs.masks, out);
+        else if (p.weight)
             gains.template add_filtered_bounds<vd>(packed, s, pairs.masks, out);
         else
             gains.template add_filtered_bounds<vf>(packed, s, pairs.masks, out);
     });
     if (if_few_features(rows, [](auto) {})) passed.block.clear();
-    add_up(part, rows.n, m, p.scale, bounds);
-    if (filter) narrow_largest(gains, passed, part, bounds);
-    passed.n = rows.n, passed.undecided = total(scratch).undecided;
+    passed.n = rows.n, passed.wasted = total(scratch).scanned;
+    std::fill(bounds, bounds + m, GainBounds{});
+    for (index_t at = 0; at < blocks_of(rows.n) * m; ++at)
+        bounds[at % m].low += part[at].low, bounds[at % m].high += part[at].high;
+    for (index_t j = 0; j < m; ++j) {  // the rounding of exact gains, and that of this sum of blocks
+        const double rounding = static_cast<double>(rows.n) * p.scale.unit +
+                                static_cast<double>(blocks_of(rows.n)) * 0x1p-52 * bounds[j].high;
+        bounds[j].low -= rounding, bounds[j].high += rounding;
+    }
 }
 
 template <class Rows>
@@ -336,20 +276,25 @@ void gains(const Rows& rows, const double* c, index_t m, const double* limit, co
 }
 
 template <class Rows>
-void lower_costs_of_passed(const Rows& rows, const ByteFilter* filter, const double* c, label_t candidate, label_t name,
+void lower_costs_of_passed(const Rows& rows, QuantizedRows* quantized, const double* c, label_t candidate, label_t name,
                            const Potential& p, const PassedPairs& passed) {
     if (passed.block.empty()) return lower_costs(rows, c, 1, name, nullptr, p);
     const auto fresh = exact_centers(rows, c, 1);
     const int threads = threads_for(static_cast<double>(rows.n) * (rows.d + 16));
     parallel_rows(rows.n, threads, [&](index_t from, index_t stop) {
         char touched[BLOCK / DRAW] = {};
-        for_passed(rows, passed, from, candidate, [&](index_t i) {
-            const double cost = dist2(rows, i, fresh, 0);
-            if (!(cost < p.cost[i])) return;
-            p.cost[i] = cost, p.nearest[i] = name;
-            touched[(i - from) / DRAW] = 1;
-            if (filter) filter->set_cost(i, cost);
-        });
+        const PassedPairs::Block& pairs = passed.block[from / BLOCK];
+        for (std::size_t at = 0; at < pairs.rows.size(); at += TILE) {
+            std::uint64_t bits = pairs.masks[at / TILE * passed.m + candidate];
+            for (; bits; bits &= bits - 1) {
+                const index_t i = from + pairs.rows[at + __builtin_ctzll(bits)];
+                const double cost = dist2(rows, i, fresh, 0);
+                if (!(cost < p.cost[i])) continue;
+                p.cost[i] = cost, p.nearest[i] = name;
+                touched[(i - from) / DRAW] = 1;
+                if (quantized) quantized->set_cost(i, cost);
+            }
+        }
         for (index_t tile = from / DRAW; tile * DRAW < stop; ++tile)
             if (touched[tile - from / DRAW]) update_sum(p, rows.n, tile);
     });

@@ -190,25 +190,34 @@ void distances(const Rows& rows, const RowsView& given, bool squared, void* out)
     });
 }
 
-// A task is a span of centres; spans are joined in order.
-template <class T, class C>
-void nearest_of_few(const Dense<T>& rows, const CenterRows<C>& centers, label_t* labels) {
-    const index_t n = rows.n, k = centers.k, span = span_of(rows.d), spans = (k + span - 1) / span;
+// Calls compare(first, width, found, scratch) for spans of centres, where found[r] is the nearest of the span to row r,
+// and joins the spans in order.
+template <class C, class Compare>
+void nearest_by_spans(const CenterRows<C>& centers, index_t n, std::vector<SpanScratch>& scratch, label_t* labels,
+                      Compare&& compare) {
+    const index_t k = centers.k, span = span_of(centers.d), spans = (k + span - 1) / span;
     std::vector<Nearest> found(spans * n);
-    std::vector<SpanScratch> scratch(threads_for(static_cast<double>(n) * rows.d * k));
-    for (SpanScratch& s : scratch) widen(rows.x, n * rows.d, s.x);
     parallel(spans, scratch, [&](index_t part, SpanScratch& s) {
-        const index_t first = part * span, width = std::min(span, k - first);
-        span_distances(centers, first, width, n, s);
-        for (index_t r = 0; r < n; ++r)
-            for (index_t j = 0; j < width; ++j)
-                found[part * n + r].offer(static_cast<label_t>(first + j), s.squares[r * width + j]);
+        compare(part * span, std::min(span, k - part * span), found.data() + part * n, s);
     });
     for (index_t r = 0; r < n; ++r) {
         Nearest best;
         for (index_t part = 0; part < spans; ++part) best.offer(found[part * n + r].arg, found[part * n + r].cost);
         labels[r] = best.arg;
     }
+}
+
+template <class T, class C>
+void nearest_of_few(const Dense<T>& rows, const CenterRows<C>& centers, label_t* labels) {
+    const index_t n = rows.n;
+    std::vector<SpanScratch> scratch(threads_for(static_cast<double>(n) * rows.d * centers.k));
+    for (SpanScratch& s : scratch) widen(rows.x, n * rows.d, s.x);
+    nearest_by_spans(centers, n, scratch, labels, [&](index_t first, index_t width, Nearest* found, SpanScratch& s) {
+        span_distances(centers, first, width, n, s);
+        for (index_t r = 0; r < n; ++r)
+            for (index_t j = 0; j < width; ++j)
+                found[r].offer(static_cast<label_t>(first + j), s.squares[r * width + j]);
+    });
 }
 
 template <class C>
@@ -218,17 +227,20 @@ void nearest_of_few(const SmallRows& rows, const CenterRows<C>& centers, label_t
     nearest_of_few(widened_rows(rows, TileIds().id, count, wide), centers, labels);
 }
 
-// The norms of the centres take time too, but less than to transpose them for the filter.
+// One centre at a time in float64: all of them may take much memory.
 template <class T, class C>
-void nearest_of_few(const Csr<T>& rows, const CenterRows<C>& given, label_t* labels) {
-    with_doubles(given, [&](const double* c) {
-        const Centers centers = exact_centers(rows, c, given.k);
-        for (index_t i = 0; i < rows.n; ++i) {
-            Nearest best;
-            for (index_t j = 0; j < given.k; ++j) best.offer(static_cast<label_t>(j), dist2(rows, i, centers, j));
-            labels[i] = best.arg;
-        }
-    });
+void nearest_of_few(const Csr<T>& rows, const CenterRows<C>& centers, label_t* labels) {
+    const index_t d = rows.d;
+    std::vector<SpanScratch> scratch(threads_for(static_cast<double>(d) * centers.k));
+    nearest_by_spans(centers, rows.n, scratch, labels,
+                     [&](index_t first, index_t width, Nearest* found, SpanScratch& s) {
+                         for (index_t j = first; j < first + width; ++j) {
+                             widen(centers.row(j), d, s.c);
+                             const Centers one{s.c.data(), 1, d, {sum_of_squares(s.c.data(), d)}};
+                             for (index_t r = 0; r < rows.n; ++r)
+                                 found[r].offer(static_cast<label_t>(j), dist2(rows, r, one, 0));
+                         }
+                     });
 }
 
 template <class Rows>

@@ -9,6 +9,7 @@
 #include "filter.hpp"
 #include "lattice.hpp"
 #include "metric_kernels.hpp"
+#include "quantized_rows.hpp"
 #include "transport.hpp"
 #include "tree_kernels.hpp"
 
@@ -49,7 +50,7 @@ struct PassedPairs {
     };
     index_t n = 0, m = 0;
     std::vector<Block> block;  // empty if no filter was used: all pairs passed
-    index_t undecided = 0;     // pairs that passed the bytes, but may lower no cost
+    index_t wasted = 0;        // pairs that passed the quantized rows but lower no cost
 };
 
 struct AssignResult {
@@ -154,12 +155,13 @@ struct Kernels {
     Magnitudes (*magnitudes)(const RowsView&);
     void (*lower_costs)(const RowsView&, const double* fresh, index_t m, label_t first, const double* limit,
                         const Potential&);
-    // The filter may be null.
-    void (*gain_bounds)(const RowsView&, const ByteFilter*, const double* candidates, index_t m, const double* limit,
+    // Returns false if the rows cannot be quantized.
+    bool (*quantize)(const RowsView&, const double* cost, QuantizedRows&);
+    void (*gain_bounds)(const RowsView&, const QuantizedRows*, const double* candidates, index_t m, const double* limit,
                         const Potential&, GainBounds*, PassedPairs&);
     void (*gains)(const RowsView&, const double* candidates, index_t m, const double* limit, const Potential&,
                   exact_t* gain);
-    void (*lower_costs_of_passed)(const RowsView&, const ByteFilter*, const double* fresh, label_t candidate, label_t name,
+    void (*lower_costs_of_passed)(const RowsView&, QuantizedRows*, const double* fresh, label_t candidate, label_t name,
                                   const Potential&, const PassedPairs&);
     void (*sum_costs)(index_t n, const Potential&);
     Proposal (*propose)(const RowsView&, const double* pending, index_t m, label_t first, const Potential&,
@@ -212,6 +214,14 @@ bool make_byte_rows(const Csr<T>&, ByteRows&) {
 // Returns false if the centres are too far from the rows.
 bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, const label_t* order, index_t panel,
                        ByteCenters& out);
+template <class T>
+bool quantize(const Dense<T>& rows, const double* cost, QuantizedRows& quantized);
+template <class T>
+bool quantize(const Csr<T>&, const double*, QuantizedRows&) {
+    return false;
+}
+bool prepare(const QuantizedRows& quantized, const double* candidates, index_t m, Queries& queries);
+void prefilter(const QuantizedRows& quantized, index_t tile, const Queries& queries, std::int8_t* maybe);
 extern const MetricKernels metric_kernels;
 extern const DualKernels dual_kernels;
 extern const TreeKernels tree_kernels;

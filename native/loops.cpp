@@ -68,6 +68,7 @@ const Kernels kernels = {
     .nearest = KV_ALL_ROWS(nearest),
     .magnitudes = KV_ALL_ROWS(magnitudes),
     .lower_costs = KV_ALL_ROWS(lower_costs),
+    .quantize = KV_ALL_ROWS(quantize),
     .gain_bounds = KV_ALL_ROWS(gain_bounds),
     .gains = KV_ALL_ROWS(gains),
     .lower_costs_of_passed = KV_ALL_ROWS(lower_costs_of_passed),

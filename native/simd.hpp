@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#if defined(__SSE4_1__)
+#if defined(__AVX__)
 #include <immintrin.h>
 #endif
 
@@ -154,19 +154,6 @@ inline std::uint32_t mask_at_most(vf a, vf b) {
 #else
     std::uint32_t bits = 0;
     for (int l = 0; l < W; ++l) bits |= static_cast<std::uint32_t>(a[l] <= b[l]) << l;
-    return bits;
-#endif
-}
-
-// The lanes in which a <= b or one of them is not a number.
-inline std::uint32_t mask_not_above(vf a, vf b) {
-#if defined(__AVX512F__)
-    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NGT_UQ);
-#elif defined(__AVX__)
-    return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_NGT_UQ)));
-#else
-    std::uint32_t bits = 0;
-    for (int l = 0; l < W; ++l) bits |= static_cast<std::uint32_t>(!(a[l] > b[l])) << l;
     return bits;
 #endif
 }

@@ -49,6 +49,9 @@ inline PackedCenters pack_centers(const SmallRows& rows, const Centers& centers)
 
 // ---- copies with a byte per value ----
 
+inline bool quantize(const SmallRows& rows, const double* cost, QuantizedRows& quantized) {
+    return with_type_of(rows, [&](auto dense) { return quantize(dense, cost, quantized); });
+}
 inline bool make_byte_rows(const SmallRows& rows, ByteRows& out) {
     return with_type_of(rows, [&](auto dense) { return make_byte_rows(dense, out); });
 }

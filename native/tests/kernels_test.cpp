@@ -223,31 +223,23 @@ struct Test {
         for (const double each : cost) expected += p.scale.exact(each);
         expect(total() == expected, "the sums are those of the costs");
         const std::vector<double> tried = data.spread(m);
-        ByteRows bytes;
-        Buffer<float> limits(n);
-        const ByteFilter filter{bytes, choose_byte_kernels(kernels), limits.data()};
-        const bool in_bytes = kernels.make_byte_rows(view, bytes);
-        for (index_t i = 0; in_bytes && i < n; ++i) filter.set_cost(i, cost[i]);
+        QuantizedRows quantized;
+        const bool is_quantized = kernels.quantize(view, cost.data(), quantized);
         double wide = 1e-25;  // sparse rows are not shifted: their bounds are wider by a part of their norms
         for (index_t i = 0; view.sparse && i < n; ++i) wide += 1e8 * data.tolerance(i);
         for (const auto& [candidates, count] : {std::pair{&tried, m}, std::pair{&next, index_t{2}}}) {
             std::vector<exact_t> gain(count);
             kernels.gains(view, candidates->data(), count, nullptr, p, gain.data());
-            for (const ByteFilter* with : {static_cast<const ByteFilter*>(nullptr), &filter}) {
-                if (with && !in_bytes) continue;
+            for (const QuantizedRows* copy : {static_cast<QuantizedRows*>(nullptr), &quantized}) {
+                if (copy && !is_quantized) continue;
                 std::vector<GainBounds> bounds(count);
                 PassedPairs pairs;
-                kernels.gain_bounds(view, with, candidates->data(), count, nullptr, p, bounds.data(), pairs);
-                double least = 0;
-                for (const GainBounds& of : bounds) least = std::max(least, of.low);
-                const auto may_be_largest = [&](const GainBounds& of) { return of.high >= least; };
-                const auto largest = std::count_if(bounds.begin(), bounds.end(), may_be_largest);
+                kernels.gain_bounds(view, copy, candidates->data(), count, nullptr, p, bounds.data(), pairs);
                 for (index_t j = 0; j < count; ++j) {
                     const double exact = p.scale.rounded(gain[j]);
                     expect(bounds[j].low <= exact && exact <= bounds[j].high, "a gain is within its bounds");
-                    expect(bounds[j].high - bounds[j].low <= 1e-3 * p.scale.rounded(expected) + wide ||
-                               (with && (largest == 1 || !may_be_largest(bounds[j]))),
-                           "the bounds of a gain are narrow, unless bytes decide without it");
+                    expect(bounds[j].high - bounds[j].low <= 1e-3 * p.scale.rounded(expected) + wide,
+                           "the bounds of a gain are narrow");
                 }
             }
         }
@@ -255,10 +247,11 @@ struct Test {
         std::vector<GainBounds> bounds(2);
         PassedPairs passed;
         kernels.gains(view, next.data(), 2, nullptr, p, gain.data());
-        kernels.gain_bounds(view, in_bytes ? &filter : nullptr, next.data(), 2, nullptr, p, bounds.data(), passed);
+        kernels.gain_bounds(view, is_quantized ? &quantized : nullptr, next.data(), 2, nullptr, p, bounds.data(),
+                            passed);
         const exact_t before = total();
-        kernels.lower_costs_of_passed(view, in_bytes ? &filter : nullptr, next.data() + d, 1, static_cast<label_t>(m),
-                                      p, passed);
+        kernels.lower_costs_of_passed(view, is_quantized ? &quantized : nullptr, next.data() + d, 1,
+                                      static_cast<label_t>(m), p, passed);
         // The cost before and the cost after are rounded apart from their difference.
         const double off = p.scale.rounded(before - total() - gain[1]);
         expect(std::abs(off) <= 1e-12 * p.scale.rounded(before), "a candidate lowers the potential by its gain");

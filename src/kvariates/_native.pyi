@@ -28,6 +28,8 @@ class RowsView:
     @property
     def d(self) -> int: ...
 
+class QuantizedRows: ...
+
 class ByteRows:
     """Rows with one byte per value (see native/byte_rows.hpp)."""
 
@@ -39,14 +41,11 @@ class Changes:
     def overflowed(self) -> bool: ...
 
 class PassedPairs:
-    """Pairs of row and candidate that may lower the row's cost.
-
-    `undecided`: how many of those that pass the bytes of the rows may lower no cost.
-    """
+    """Pairs of row and candidate that lower the row's cost; `wasted`: computed ones that do not."""
 
     def __init__(self) -> None: ...
     @property
-    def undecided(self) -> int: ...
+    def wasted(self) -> int: ...
 
 def tasks_of_other_threads() -> int:
     """How many tasks threads other than the calling one have run so far; for tests."""
@@ -198,11 +197,10 @@ def lower_costs(
     sums: U64 | None,
     exponent: int,
 ) -> None: ...
-def set_byte_limits(rows: RowsView, bytes: ByteRows, limits: F32, cost: F64) -> None: ...
+def quantize(rows: RowsView, cost: F64) -> QuantizedRows | None: ...
 def gain_bounds(
     rows: RowsView,
-    bytes: ByteRows | None,
-    byte_limits: F32 | None,
+    quantized: QuantizedRows | None,
     candidates: F64,
     limit: F64 | None,
     cost: F64,
@@ -226,8 +224,7 @@ def gains(
 ) -> None: ...
 def lower_costs_of_passed(
     rows: RowsView,
-    bytes: ByteRows | None,
-    byte_limits: F32 | None,
+    quantized: QuantizedRows | None,
     fresh: F64,  # (1, d): the chosen candidate
     candidate: int,  # its place among the candidates
     name: int,  # its label

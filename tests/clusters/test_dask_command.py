@@ -130,6 +130,12 @@ def test_no_scheduler(folder, tmp_path, monkeypatch):
     assert "Timed out trying to connect to tcp://127.0.0.1:1" in failure(*words)
 
 
+def test_vectors_alone(client, tmp_path):
+    pd.DataFrame({"e": [[1.0, 2.0], [3.0, 4.0]]}).to_parquet(tmp_path / "rows.parquet")
+    words = ["fit", tmp_path / "rows.parquet", "-k", 2, "--dask", address(client)]
+    assert "no numeric column (found e); vectors are read without --dask" in failure(*words)
+
+
 def test_not_parquet(client, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("x\n1\n2\n")

@@ -22,6 +22,7 @@ from kvariates.extras import needed
 from kvariates.peers.coordinator import PeerLost
 from kvariates.report.run import ClusterTotals, ShownRows, cluster_masses
 from kvariates.seeding.seedings import PEER_SEEDINGS
+from kvariates.sources.columns import listed
 from kvariates.sources.parquet_writer import write_labelled_frames
 
 SHOWN = 2_000  # synopses in the picture
@@ -114,9 +115,15 @@ def _columns(frame: Any, reading: ReadRequest) -> tuple[Any, tuple[str, ...]]:
         raise ValueError(
             f"{reading.data}: column {weights!r} holds the weights; do not cluster it as well"
         )
+    kept = [name for name in numeric if name not in (weights, reading.identifier)]
+    if wanted is None and not kept:
+        found = listed([str(name) for name in frame.columns])
+        raise ValueError(
+            f"{reading.data}: no numeric column (found {found}); vectors are read without --dask, "
+            "for example with --stream"
+        )
     if wanted is not None:
         return frame[wanted], ()
-    kept = [name for name in numeric if name not in (weights, reading.identifier)]
     left_out = tuple(str(name) for name in frame.columns if name not in numeric)
     return frame[kept], left_out
 

@@ -101,8 +101,7 @@ class RowCosts:
         self._exponent = 0
         self._sums: NDArray[np.uint64] | None = None
         self._passed = _native.PassedPairs()
-        self._bytes: _native.ByteRows | None = None
-        self._byte_limits: NDArray[np.float32] | None = None
+        self._quantized: _native.QuantizedRows | None = None
 
     @property
     def weighted(self) -> bool:
@@ -110,13 +109,10 @@ class RowCosts:
 
     @property
     def quantized(self) -> bool:
-        return self._bytes is not None
+        return self._quantized is not None
 
     def quantize(self) -> None:
-        self._bytes = self.rows.bytes
-        if self._bytes is not None:
-            self._byte_limits = np.empty(self.rows.n, dtype=np.float32)
-            _native.set_byte_limits(self.rows.view, self._bytes, self._byte_limits, self.cost)
+        self._quantized = _native.quantize(self.rows.view, self.cost)
 
     def largest(self) -> float:
         with np.errstate(over="ignore"):  # infinity is refused with a message
@@ -139,9 +135,8 @@ class RowCosts:
     def gain_bounds(self, candidates: F64, limit: F64 | None) -> F64:
         bounds = np.empty(2 * len(candidates))
         _native.gain_bounds(
-            self.rows.view, self._bytes, self._byte_limits, candidates, limit, *self._state(),
-            bounds, self._passed,
-        )  # fmt: skip
+            self.rows.view, self._quantized, candidates, limit, *self._state(), bounds, self._passed
+        )
         return bounds.reshape(-1, 2)
 
     def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
@@ -151,11 +146,11 @@ class RowCosts:
 
     def lower_to(self, candidates: F64, best: int, name: int) -> int:
         _native.lower_costs_of_passed(
-            self.rows.view, self._bytes, self._byte_limits, candidates[best : best + 1], best, name,
+            self.rows.view, self._quantized, candidates[best : best + 1], best, name,
             *self._state(), self._passed,
         )  # fmt: skip
-        if self.quantized and self._passed.undecided > len(candidates) * self.rows.n // WASTE:
-            self._bytes = None
+        if self.quantized and self._passed.wasted > len(candidates) * self.rows.n // WASTE:
+            self._quantized = None
         return self.total()
 
     def propose(self, goal: int, pending: F64, first: int) -> Proposal:

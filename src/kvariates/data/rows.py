@@ -134,11 +134,6 @@ class Rows:
         """The largest absolute value, and the smallest that is not zero (infinity if none is)."""
         return _native.magnitudes(self.view)
 
-    @cached_property
-    def bytes(self) -> _native.ByteRows | None:
-        """The rows with one byte per value, made once; None if bytes cannot hold them."""
-        return _native.byte_rows(self.view)
-
     def check_squares(self) -> None:
         """ValueError if squared distances to moderate centres overflow float64."""
         values = self.X.data if scipy.sparse.issparse(self.X) else self.X

@@ -119,7 +119,8 @@ class ByteScan:
     @classmethod
     def of(cls, rows: Rows, k: int) -> ByteScan | None:
         """None if bytes cannot hold the rows."""
-        return None if rows.bytes is None else cls(rows, k, rows.bytes)
+        found = _native.byte_rows(rows.view) if rows.dense else None
+        return None if found is None else cls(rows, k, found)
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
         if moved is None:
