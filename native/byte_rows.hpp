@@ -14,11 +14,11 @@
 // ||c||^2 / 2 + error ||c|| + ||s q|| (error of c + ||t p||). It stays a lower bound because ||c||^2 / 2 is made
 // smaller by BYTE_ROUNDING of itself, ||c|| larger, and the error of c larger by BYTE_ROUNDING (||c|| + ||t p||), and
 // because BYTE_ROUNDING is sixteen units. That is also more than the rounding of the reference in terms of ||c||^2;
-// that in terms of ||x||^2, below 2^-32 ||x||^2 for up to 2^20 features, is added to upper bounds (`byte_slack`).
+// that in terms of ||x||^2, below 2^-32 ||x||^2 for up to 2^20 features, is added to upper bounds.
 //
-// Range. The longest row has a norm of about 2^30. Centres with a norm above 2^50 are left to the filter, and so are
-// rows and centres at a scale beyond 2^400 or below 2^-400. What underflows changes v by less than BYTE_LOST, which is
-// added to upper bounds.
+// Range. Most rows have a norm of at most 2^20. Rows and centres with a norm above 2^50 are left to the filter, and so
+// are rows and centres at a scale beyond 2^400 or below 2^-400. What underflows changes v by less than BYTE_LOST, which
+// is added to upper bounds.
 #pragma once
 
 #include "filter.hpp"
