@@ -24,18 +24,20 @@ HOST = (1, 3, 11)  # devices of DLPack: processors, and memory of theirs that a 
 GPU = "give a copy in host memory, X.cpu() of PyTorch or X.get() of CuPy"
 
 
-def host_array(X: Any) -> Any:
-    """A NumPy array, if X is an array of another library; anything else as it is.
+def check_readable(X: Any) -> None:
+    """TypeError if X is in the memory of a GPU, or belongs to a computation of gradients."""
+    kind = type(X).__name__
+    if _is_foreign(X) and getattr(X, "requires_grad", False):
+        raise TypeError(f"X is a {kind} that requires a gradient; give X.detach().")
+    if _is_foreign(X) and _device(X) not in HOST:
+        raise TypeError(f"X is a {kind} in the memory of a GPU; {GPU}.")
 
-    TypeError if X is in the memory of a GPU, or belongs to a computation of gradients.
-    """
+
+def host_array(X: Any) -> Any:
+    """A NumPy array, if X is a readable array of another library; anything else as it is."""
+    check_readable(X)
     if not _is_foreign(X):
         return X
-    kind = type(X).__name__
-    if getattr(X, "requires_grad", False):
-        raise TypeError(f"X is a {kind} that requires a gradient; give X.detach().")
-    if _device(X) not in HOST:
-        raise TypeError(f"X is a {kind} in the memory of a GPU; {GPU}.")
     try:
         return np.from_dlpack(X) if hasattr(X, "__dlpack__") else np.asarray(X)
     except (TypeError, ValueError, BufferError, RuntimeError) as error:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kvariates.data.lattice_rows import Adjacency
 from kvariates.data.rows import Labels, Rows, check_sparse
 from kvariates.estimators import validation
-from kvariates.estimators.array_input import host_array
+from kvariates.estimators.array_input import check_readable, host_array
 from kvariates.estimators.callbacks import FitReport
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.private_input import (
@@ -160,7 +160,7 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
 
     @validation.all_or_nothing
     def _fit(self, X: Any, report: FitReport) -> None:
-        X = host_array(X)
+        check_readable(X)
         spec = DomainSpec.of(self.bounds, self.radius, self.center, X)
         claim = checked_claim(self.epsilon, self.delta)
         method = self._method_of(PRIVATE_METHODS)
@@ -173,7 +173,7 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
         method.check_features(n_features)
         condition = self._pay(method, claim, "clusters")
         with report.phase("read the rows"), silent():
-            X = self._validate(X)
+            X = self._validate(host_array(X))
             domain = spec.domain(X)
             rows = domain.rows(without_missing(X, self.adjacency, domain.center))
         k, loss = int(self.n_clusters), spendable(claim)
