@@ -246,10 +246,13 @@ def raise_after_imports(error: type[BaseException]) -> Callable[[int, FrameType 
     def handle(_: int, frame: FrameType | None) -> None:
         nonlocal looks
         if not is_importing(frame) or looks == MOST or not hasattr(signal, "setitimer"):
+            if looks:
+                signal.setitimer(signal.ITIMER_REAL, 0)
             raise error
         looks += 1
         signal.signal(signal.SIGALRM, handle)
-        signal.setitimer(signal.ITIMER_REAL, WAIT)
+        # Again and again: a signal just before a system call that waits would be seen after it.
+        signal.setitimer(signal.ITIMER_REAL, WAIT, WAIT)
 
     return handle
 
