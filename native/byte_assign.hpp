@@ -109,7 +109,7 @@ private:
     bool usable_ = false;
     label_t* labels_;
     float *upper_, *lower_;
-    std::once_flag filter_made_;
+    std::mutex filter_made_;
     PackedCenters filter_;  // made when a row needs it
     std::optional<OpenRows<Rows>> open_;
 
@@ -261,10 +261,13 @@ private:
     }
     // Compares the last `count` rows that wait with all centres, by the filter.
     void filter_wide(int count, ByteScratch& s) {
-        std::call_once(filter_made_, [&] {
-            filter_ = pack_centers(rows_, centers_);
-            open_.emplace(rows_, centers_, filter_, labels_);
-        });
+        {
+            const std::lock_guard<std::mutex> lock(filter_made_);
+            if (!open_) {
+                filter_ = pack_centers(rows_, centers_);
+                open_.emplace(rows_, centers_, filter_, labels_);
+            }
+        }
         const index_t* id = s.wide.data() + s.wide.size() - count;
         filter_tile(rows_, id, count, filter_, Candidates{nullptr, centers_.k}, false, s.tile);
         const RowBounds bounds(s.tile, filter_);

@@ -134,8 +134,11 @@ public:
     const PackedDoubles& of(const Centers& centers, const PackedCenters& packed) {
         const index_t spans = (centers.k + PACK_SPAN - 1) / PACK_SPAN;
         if (done_.load(std::memory_order_acquire) == spans) return doubles_;
-        std::call_once(
-            started_, [&] { doubles_ = start_packed<double, T>(centers.k, centers.d, packed.offset, packed.largest); });
+        {
+            const std::lock_guard<std::mutex> lock(starting_);
+            if (!started_) doubles_ = start_packed<double, T>(centers.k, centers.d, packed.offset, packed.largest);
+            started_ = true;
+        }
         for (index_t span; (span = next_.fetch_add(1)) < spans; done_.notify_all()) {
             for (index_t j = span * PACK_SPAN; j < std::min(centers.k, (span + 1) * PACK_SPAN); ++j) {
                 const double* c = centers.row(j);
@@ -148,7 +151,8 @@ public:
     }
 
 private:
-    std::once_flag started_;
+    std::mutex starting_;
+    bool started_ = false;
     std::atomic<index_t> next_{0}, done_{0};
     PackedDoubles doubles_;
 };
