@@ -23,7 +23,6 @@ struct Scratch {
     std::vector<label_t> list;
     std::vector<char> mark;
     std::vector<index_t> bucket;
-    std::vector<std::int8_t> maybe;
     float limit[TILE] = {};
     AssignResult total;
     Changes* changes = nullptr;

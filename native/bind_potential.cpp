@@ -46,27 +46,32 @@ void sum_costs(const Rows& rows, Out<double> cost, Out<label_t> nearest, Optiona
     run([&] { active->sum_costs(rows.view.n, p); });
 }
 
+nb::object row_filter(std::unique_ptr<RowFilter> made) { return made ? nb::cast(std::move(made)) : nb::none(); }
+
 nb::object quantize(const Rows& rows, Out<double> cost) {
-    auto out = std::make_unique<QuantizedRows>();
     const double* of = data_of(cost, rows.view.n);
-    if (!run([&] { return active->quantize(rows.view, of, *out); })) return nb::none();
-    return nb::cast(std::move(out));
+    return row_filter(run([&] { return active->quantize(rows.view, of); }));
 }
 
-void check_quantized(const QuantizedRows* quantized, const Rows& rows) {
-    require(!quantized || (quantized->d == rows.view.d && quantized->tiles == (rows.view.n + TILE - 1) / TILE),
-            "the quantized rows are those of other rows");
+nb::object byte_tiles(const Rows& rows, Out<double> cost) {
+    const double* of = data_of(cost, rows.view.n);
+    const ByteKernels& with = choose_byte_kernels(*active);
+    return row_filter(run([&] { return active->make_byte_tiles(rows.view, of, with); }));
 }
 
-void gain_bounds(const Rows& rows, const QuantizedRows* quantized, Table candidates, OptionalIn<double> limit,
+void check_filter(const RowFilter* filter, const Rows& rows) {
+    require(!filter || (filter->d == rows.view.d && filter->n == rows.view.n), "the filter is that of other rows");
+}
+
+void gain_bounds(const Rows& rows, const RowFilter* filter, Table candidates, OptionalIn<double> limit,
                  Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums,
                  int exponent, Out<double> bounds, PassedPairs& passed) {
     const index_t m = count_some_centers(rows, candidates);
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     const double* limits = limits_of(limit, p, rows.view.n);
     auto* out = reinterpret_cast<GainBounds*>(data_of(bounds, m * 2));
-    check_quantized(quantized, rows);
-    run([&] { active->gain_bounds(rows.view, quantized, candidates.data(), m, limits, p, out, passed); });
+    check_filter(filter, rows);
+    run([&] { active->gain_bounds(rows.view, filter, candidates.data(), m, limits, p, out, passed); });
 }
 
 void gains(const Rows& rows, Table candidates, OptionalIn<double> limit, Out<double> cost, Out<label_t> nearest,
@@ -79,7 +84,7 @@ void gains(const Rows& rows, Table candidates, OptionalIn<double> limit, Out<dou
     run([&] { active->gains(rows.view, candidates.data(), m, limits, p, out); });
 }
 
-void lower_costs_of_passed(const Rows& rows, QuantizedRows* quantized, Table fresh, label_t candidate, label_t name,
+void lower_costs_of_passed(const Rows& rows, RowFilter* filter, Table fresh, label_t candidate, label_t name,
                            Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums,
                            int exponent, const PassedPairs& passed) {
     require(count_centers(rows, fresh) == 1, "there must be one new centre");
@@ -87,8 +92,8 @@ void lower_costs_of_passed(const Rows& rows, QuantizedRows* quantized, Table fre
             "the passed pairs are those of other rows");
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     require(p.sums, "the sums are missing");
-    check_quantized(quantized, rows);
-    run([&] { active->lower_costs_of_passed(rows.view, quantized, fresh.data(), candidate, name, p, passed); });
+    check_filter(filter, rows);
+    run([&] { active->lower_costs_of_passed(rows.view, filter, fresh.data(), candidate, name, p, passed); });
 }
 
 // Returns the sum of all as its high and low word.
@@ -137,18 +142,19 @@ void rows_at(const Rows& rows, Out<double> cost, Out<label_t> nearest, OptionalI
 
 void bind_potential(nb::module_& m) {
     nb::class_<PassedPairs>(m, "PassedPairs").def(nb::init<>()).def_ro("wasted", &PassedPairs::wasted);
-    nb::class_<QuantizedRows>(m, "QuantizedRows");
+    nb::class_<RowFilter>(m, "RowFilter");
     m.attr("DRAW_TILE") = DRAW;
     m.def("lower_costs", lower_costs, "rows"_a, "fresh"_a, "first"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
           "weight"_a.none(), "sums"_a.none(), "exponent"_a);
     m.def("sum_costs", sum_costs, "rows"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a);
     m.def("total_words", total_words, "sums"_a);
     m.def("quantize", quantize, "rows"_a, "cost"_a);
-    m.def("gain_bounds", gain_bounds, "rows"_a, "quantized"_a.none(), "candidates"_a, "limit"_a.none(), "cost"_a,
+    m.def("byte_tiles", byte_tiles, "rows"_a, "cost"_a);
+    m.def("gain_bounds", gain_bounds, "rows"_a, "filter"_a.none(), "candidates"_a, "limit"_a.none(), "cost"_a,
           "nearest"_a, "weight"_a.none(), "sums"_a.none(), "exponent"_a, "bounds"_a, "passed"_a);
     m.def("gains", gains, "rows"_a, "candidates"_a, "limit"_a.none(), "cost"_a, "nearest"_a, "weight"_a.none(),
           "sums"_a.none(), "exponent"_a, "gain"_a);
-    m.def("lower_costs_of_passed", lower_costs_of_passed, "rows"_a, "quantized"_a.none(), "fresh"_a, "candidate"_a,
+    m.def("lower_costs_of_passed", lower_costs_of_passed, "rows"_a, "filter"_a.none(), "fresh"_a, "candidate"_a,
           "name"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a, "passed"_a);
     m.def("propose", propose, "rows"_a, "pending"_a, "first"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a,
           "exponent"_a, "high"_a, "low"_a);

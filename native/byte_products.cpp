@@ -1,6 +1,6 @@
 // Products of bytes (see byte_rows.hpp), compiled once per instruction set, and again with the instructions that
 // multiply four bytes at once, where processors may have them.
-#include "byte_rows.hpp"
+#include "byte_tiles.hpp"
 #include "simd.hpp"
 
 namespace kv::KV_BYTES {
@@ -142,6 +142,46 @@ void near(const ByteRows& rows, const ByteCenters& centers, index_t first, index
     scan(rows, centers, first, stop, id, count, found);
 }
 
+// Candidates whose products with GROUPS registers of rows are in registers.
+constexpr int GROUPS = 2, QUERIES = REGISTERS == 32 ? 12 : 5;
+
+// N candidates, from `at` on.
+template <int N>
+void open_rows(const ByteTiles& tiles, index_t tile, const TileQueries& of, index_t at, std::uint64_t* rows) {
+    for (int g = 0; g < TILE; g += GROUPS * W) {
+        vi sum[N][GROUPS];
+        for (int j = 0; j < N; ++j)
+            for (int v = 0; v < GROUPS; ++v) sum[j][v] = splat(of.start[at + j]);
+        const std::uint8_t* q = tiles.q.data() + (tile * tiles.words * TILE + g) * 4;
+        const std::int32_t* p = of.word.data() + at;
+        for (index_t i = 0; i < tiles.words; ++i, q += 4 * TILE, p += of.m) {
+            vi x[GROUPS];
+            for (int v = 0; v < GROUPS; ++v) x[v] = read<vi>(q + 4 * W * v);
+            for (int j = 0; j < N; ++j) {
+                const vi c = splat(p[j]);
+                for (int v = 0; v < GROUPS; ++v) sum[j][v] = add_products(sum[j][v], x[v], c);
+            }
+        }
+        for (int v = 0; v < GROUPS; ++v) {
+            const index_t r = tile * TILE + g + v * W;
+            const vf step = load(&tiles.step[r]), error = load(&tiles.error[r]), norm = load(&tiles.norm[r]);
+            for (int j = 0; j < N; ++j) {
+                const index_t c = at + j;
+                const vf low = of.half[c] - error * of.norm[c] - norm * of.error[c] -
+                               (step * of.step[c]) * __builtin_convertvector(sum[j][v], vf);
+                rows[c] |= static_cast<std::uint64_t>(mask_at_most(low, load(&tiles.limit[r]))) << (g + v * W);
+            }
+        }
+    }
+}
+
+void open_rows(const ByteTiles& tiles, index_t tile, const TileQueries& of, std::uint64_t* rows) {
+    std::fill(rows, rows + of.m, 0);
+    const index_t groups = (of.m + QUERIES - 1) / QUERIES, size = (of.m + groups - 1) / groups;
+    for (index_t at = 0; at < of.m; at += size)
+        with_count<QUERIES>(std::min(size, of.m - at), [&](auto n) { open_rows<n()>(tiles, tile, of, at, rows); });
+}
+
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 constexpr bool FAST = true;
 #else
@@ -151,6 +191,6 @@ constexpr bool FAST = false;
 }  // namespace
 
 extern const ByteKernels byte_kernels;
-const ByteKernels byte_kernels = {FAST, PANEL, two_smallest, near};
+const ByteKernels byte_kernels = {FAST, PANEL, two_smallest, near, open_rows};
 
 }  // namespace kv::KV_BYTES

@@ -73,6 +73,9 @@ struct NearCenters {
 // The lower bounds that a row keeps: one for each group of `size` of k centres, in whole vectors of eight.
 inline index_t byte_bounds(index_t k, index_t size) { return ((k + size - 1) / size + 7) / 8 * 8; }
 
+struct ByteTiles;
+struct TileQueries;
+
 // Compiled for each set of instructions for products of bytes. Centres are those in the places [first, stop); `first`
 // is a multiple of GROUP_STEP, and `stop` is too or is k.
 struct ByteKernels {
@@ -83,6 +86,8 @@ struct ByteKernels {
     // Likewise, and lists the near centres.
     void (*near)(const ByteRows&, const ByteCenters&, index_t first, index_t stop, const index_t* id, int count,
                  ByteTile&, NearCenters&);
+    // For each candidate the rows of a tile, as bits, that it may be nearer to than their limit (byte_tiles.hpp).
+    void (*open_rows)(const ByteTiles&, index_t tile, const TileQueries&, std::uint64_t* rows);
 };
 
 }  // namespace kv

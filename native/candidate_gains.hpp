@@ -172,46 +172,56 @@ void add_bounds_few_features(const Dense<T>& rows, const Centers& fresh, const P
     }
 }
 
-// Bounds by a copy of the rows with one byte per value: pairs that pass are computed exactly. Returns how many of them
-// lower no cost.
+template <class T>
+void prefetch(const Dense<T>& rows, index_t i) {
+    const auto* row = reinterpret_cast<const char*>(rows.row(i));
+    for (std::size_t at = 0; at < rows.d * sizeof(T); at += 64) __builtin_prefetch(row + at);
+}
 template <class Rows>
-index_t add_quantized_bounds(const CandidateGains<Rows>& gains, const QuantizedRows& quantized, const Queries& queries,
-                             index_t from, index_t stop, Scratch& s, std::vector<std::uint64_t>& passed,
-                             GainBounds* out) {
-    const index_t m = queries.m;
+void prefetch(const Rows&, index_t) {}
+
+// Bounds by a filter: pairs that it leaves open are computed exactly. Returns how many of them lower no cost. The rows
+// of a tile are fetched while those of the tile before are compared.
+template <class Rows>
+index_t add_exact_gains(const CandidateGains<Rows>& gains, const RowFilter& filter, const FilterQueries& queries,
+                        index_t from, index_t stop, std::vector<std::uint64_t>& passed, GainBounds* out) {
+    const index_t m = queries.m, tiles = (stop - from + TILE - 1) / TILE;
     index_t wasted = 0;
     std::vector<double> sum(m, 0);
-    passed.clear();
-    ensure_size(s.maybe, m * TILE);
-    for (index_t at = from; at < stop; at += TILE) {
-        prefilter(quantized, at / TILE, queries, s.maybe.data());
-        for (index_t j = 0; j < m; ++j) {
-            std::uint64_t hits = 0;
-            for (int r = 0; r < TILE; r += 8) {
-                std::uint64_t bytes;
-                std::memcpy(&bytes, s.maybe.data() + j * TILE + r, 8);
-                for (bytes &= 0x0101010101010101; bytes; bytes &= bytes - 1) {
-                    const int row = r + __builtin_ctzll(bytes) / 8;
-                    const double gain = gains.exact(at + row, j);
-                    sum[j] += gain;
-                    hits |= static_cast<std::uint64_t>(gain > 0) << row;
-                    wasted += !(gain > 0);
-                }
+    passed.resize(tiles * m);
+    const auto filter_tile = [&](index_t tile) {
+        std::uint64_t any = 0, *open = passed.data() + tile * m;
+        filter.not_excluded(from / TILE + tile, queries, open);
+        for (index_t j = 0; j < m; ++j) any |= open[j];
+        for (; any; any &= any - 1) prefetch(gains.rows, from + tile * TILE + __builtin_ctzll(any));
+    };
+    const auto compute_tile = [&](index_t tile) {
+        std::uint64_t any = 0, *open = passed.data() + tile * m;
+        for (index_t j = 0; j < m; ++j) any |= open[j];
+        for (; any; any &= any - 1) {
+            const std::uint64_t bit = any & -any;
+            for (index_t j = 0; j < m; ++j) {
+                if (!(open[j] & bit)) continue;
+                const double gain = gains.exact(from + tile * TILE + __builtin_ctzll(bit), j);
+                sum[j] += gain;
+                if (!(gain > 0)) open[j] &= ~bit, ++wasted;
             }
-            passed.push_back(hits);
         }
+    };
+    for (index_t tile = 0; tile <= tiles; ++tile) {
+        if (tile < tiles) filter_tile(tile);
+        if (tile > 0) compute_tile(tile - 1);
     }
     for (index_t j = 0; j < m; ++j) out[j].low += sum[j] * (1 - 1e-12), out[j].high += sum[j] * (1 + 1e-12);
     return wasted;
 }
 
 template <class Rows>
-void gain_bounds(const Rows& rows, const QuantizedRows* quantized, const double* c, index_t m, const double* limit,
+void gain_bounds(const Rows& rows, const RowFilter* filter, const double* c, index_t m, const double* limit,
                  const Potential& p, GainBounds* bounds, PassedPairs& passed) {
     const auto fresh = exact_centers(rows, c, m);
-    Queries queries;
-    if (quantized && !prepare(*quantized, c, m, queries)) quantized = nullptr;
-    const PackedCenters packed = quantized ? PackedCenters{} : pack_centers(rows, fresh);
+    const auto queries = filter ? filter->prepare(c, m) : nullptr;
+    const PackedCenters packed = queries ? PackedCenters{} : pack_centers(rows, fresh);
     passed.n = 0, passed.m = m;  // no rows, if the loop is interrupted
     passed.block.resize(blocks_of(rows.n));
     std::vector<GainBounds> part(blocks_of(rows.n) * m);
@@ -222,11 +232,11 @@ void gain_bounds(const Rows& rows, const QuantizedRows* quantized, const double*
         PassedPairs::Block& pairs = passed.block[from / BLOCK];
         if (if_few_features(rows, [&](auto d) { add_bounds_few_features<d()>(rows, fresh, p, from, stop, out); }))
             return;
-        improvable_rows(p, quantized ? nullptr : limit, from, stop, s);
+        improvable_rows(p, queries ? nullptr : limit, from, stop, s);
         pairs.rows.resize(s.id.size());
         for (std::size_t i = 0; i < s.id.size(); ++i) pairs.rows[i] = static_cast<std::uint16_t>(s.id[i] - from);
-        if (quantized)
-            s.total.scanned += add_quantized_bounds(gains, *quantized, queries, from, stop, s, pairs.masks, out);
+        if (queries)
+            s.total.scanned += add_exact_gains(gains, *filter, *queries, from, stop, pairs.masks, out);
         else if (p.weight)
             gains.template add_filtered_bounds<vd>(packed, s, pairs.masks, out);
         else
@@ -276,7 +286,7 @@ void gains(const Rows& rows, const double* c, index_t m, const double* limit, co
 }
 
 template <class Rows>
-void lower_costs_of_passed(const Rows& rows, QuantizedRows* quantized, const double* c, label_t candidate, label_t name,
+void lower_costs_of_passed(const Rows& rows, RowFilter* filter, const double* c, label_t candidate, label_t name,
                            const Potential& p, const PassedPairs& passed) {
     if (passed.block.empty()) return lower_costs(rows, c, 1, name, nullptr, p);
     const auto fresh = exact_centers(rows, c, 1);
@@ -292,7 +302,7 @@ void lower_costs_of_passed(const Rows& rows, QuantizedRows* quantized, const dou
                 if (!(cost < p.cost[i])) continue;
                 p.cost[i] = cost, p.nearest[i] = name;
                 touched[(i - from) / DRAW] = 1;
-                if (quantized) quantized->set_cost(i, cost);
+                if (filter) filter->set_cost(i, cost);
             }
         }
         for (index_t tile = from / DRAW; tile * DRAW < stop; ++tile)

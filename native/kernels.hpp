@@ -1,7 +1,7 @@
 // All operations of native/, as a table of functions: there is one such table per instruction set.
 #pragma once
 
-#include "byte_rows.hpp"
+#include "byte_tiles.hpp"
 #include "common.hpp"
 #include "dual.hpp"
 #include "exact_sums.hpp"
@@ -50,7 +50,7 @@ struct PassedPairs {
     };
     index_t n = 0, m = 0;
     std::vector<Block> block;  // empty if no filter was used: all pairs passed
-    index_t wasted = 0;        // pairs that passed the quantized rows but lower no cost
+    index_t wasted = 0;        // pairs that a filter left open but that lower no cost
 };
 
 struct AssignResult {
@@ -155,13 +155,14 @@ struct Kernels {
     Magnitudes (*magnitudes)(const RowsView&);
     void (*lower_costs)(const RowsView&, const double* fresh, index_t m, label_t first, const double* limit,
                         const Potential&);
-    // Returns false if the rows cannot be quantized.
-    bool (*quantize)(const RowsView&, const double* cost, QuantizedRows&);
-    void (*gain_bounds)(const RowsView&, const QuantizedRows*, const double* candidates, index_t m, const double* limit,
+    // Filters for greedy seeding; null if they cannot hold the rows.
+    std::unique_ptr<RowFilter> (*quantize)(const RowsView&, const double* cost);
+    std::unique_ptr<RowFilter> (*make_byte_tiles)(const RowsView&, const double* cost, const ByteKernels&);
+    void (*gain_bounds)(const RowsView&, const RowFilter*, const double* candidates, index_t m, const double* limit,
                         const Potential&, GainBounds*, PassedPairs&);
     void (*gains)(const RowsView&, const double* candidates, index_t m, const double* limit, const Potential&,
                   exact_t* gain);
-    void (*lower_costs_of_passed)(const RowsView&, QuantizedRows*, const double* fresh, label_t candidate, label_t name,
+    void (*lower_costs_of_passed)(const RowsView&, RowFilter*, const double* fresh, label_t candidate, label_t name,
                                   const Potential&, const PassedPairs&);
     void (*sum_costs)(index_t n, const Potential&);
     Proposal (*propose)(const RowsView&, const double* pending, index_t m, label_t first, const Potential&,
@@ -215,13 +216,17 @@ bool make_byte_rows(const Csr<T>&, ByteRows&) {
 bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, const label_t* order, index_t panel,
                        ByteCenters& out);
 template <class T>
-bool quantize(const Dense<T>& rows, const double* cost, QuantizedRows& quantized);
+std::unique_ptr<RowFilter> quantize(const Dense<T>& rows, const double* cost);
 template <class T>
-bool quantize(const Csr<T>&, const double*, QuantizedRows&) {
-    return false;
+std::unique_ptr<RowFilter> quantize(const Csr<T>&, const double*) {
+    return nullptr;
 }
-bool prepare(const QuantizedRows& quantized, const double* candidates, index_t m, Queries& queries);
-void prefilter(const QuantizedRows& quantized, index_t tile, const Queries& queries, std::int8_t* maybe);
+template <class T>
+std::unique_ptr<RowFilter> make_byte_tiles(const Dense<T>& rows, const double* cost, const ByteKernels& kernels);
+template <class T>
+std::unique_ptr<RowFilter> make_byte_tiles(const Csr<T>&, const double*, const ByteKernels&) {
+    return nullptr;
+}
 extern const MetricKernels metric_kernels;
 extern const DualKernels dual_kernels;
 extern const TreeKernels tree_kernels;

@@ -69,6 +69,10 @@ const Kernels kernels = {
     .magnitudes = KV_ALL_ROWS(magnitudes),
     .lower_costs = KV_ALL_ROWS(lower_costs),
     .quantize = KV_ALL_ROWS(quantize),
+    .make_byte_tiles =
+        [](const RowsView& view, const double* cost, const ByteKernels& with) {
+            return with_all_rows(view, [&](auto rows) { return make_byte_tiles(rows, cost, with); });
+        },
     .gain_bounds = KV_ALL_ROWS(gain_bounds),
     .gains = KV_ALL_ROWS(gains),
     .lower_costs_of_passed = KV_ALL_ROWS(lower_costs_of_passed),

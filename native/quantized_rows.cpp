@@ -12,11 +12,12 @@ namespace {
 
 constexpr int MAX_QUERIES = REGISTERS == 32 ? 7 : 3;  // candidates whose values fit into registers
 
-// Compares N candidates, from `at` on, with one tile: maybe[j][r] is nonzero if candidate j may improve row r.
+// Compares N candidates, from `at` on, with one tile: bit r of rows[j] is set if candidate j may improve row r.
 // A 32-bit lane holds the bytes of four rows; shifting them out is faster than widening bytes.
 template <int N>
 void prefilter(const std::int8_t* q, index_t d, const float* threshold, const Queries& queries, index_t at,
-               std::int8_t* maybe) {
+               std::uint64_t* rows) {
+    alignas(64) std::uint8_t maybe[N][TILE];
     for (int g = 0; g < TILE / 4; g += W) {
         vf acc[N][4];
         for (int j = 0; j < N; ++j)
@@ -34,8 +35,13 @@ void prefilter(const std::int8_t* q, index_t d, const float* threshold, const Qu
             for (int b = 0; b < 4; ++b)
                 bytes |= (acc[j][b] < load(threshold + b * (TILE / 4) + g)) &
                          splat(static_cast<std::int32_t>(255u << 8 * b));
-            write(maybe + (at + j) * TILE + 4 * g, bytes);
+            write(maybe[j] + 4 * g, bytes);
         }
+    }
+    for (int j = 0; j < N; ++j) {
+        std::uint64_t bits = 0;
+        for (int r = 0; r < TILE; ++r) bits |= static_cast<std::uint64_t>(maybe[j][r] & 1) << r;
+        rows[at + j] = bits;
     }
 }
 
@@ -135,17 +141,52 @@ void quantize_block(const Dense<T>& rows, index_t from, index_t stop, const doub
     }
 }
 
+struct QuantizedFilter final : QuantizedRows {
+    std::unique_ptr<FilterQueries> prepare(const double* c, index_t m) const override;
+    void not_excluded(index_t tile, const FilterQueries& queries, std::uint64_t* rows) const override;
+};
+
+std::unique_ptr<FilterQueries> QuantizedFilter::prepare(const double* c, index_t m) const {
+    auto queries = std::make_unique<Queries>();
+    queries->m = m;
+    queries->a.resize(d * m), queries->half.resize(m);
+    for (index_t j = 0; j < m; ++j) {
+        double norm2 = 0;
+        for (index_t i = 0; i < d; ++i) {
+            const double v = (c[j * d + i] - offset[i]) * scale;
+            norm2 += v * v;
+            queries->a[i * m + j] = static_cast<float>(v * step[i]);
+        }
+        if (!(norm2 < 1e30)) return nullptr;
+        const double slack =
+            1.01 * (static_cast<double>(d) + 16) * UNIT * std::sqrt(norm2) * (radius + std::sqrt(norm2)) + 1e-30;
+        queries->half[j] = static_cast<float>(norm2 / 2 - slack);
+    }
+    return queries;
+}
+
+void QuantizedFilter::not_excluded(index_t tile, const FilterQueries& of, std::uint64_t* rows) const {
+    const auto& queries = static_cast<const Queries&>(of);
+    const index_t groups = (queries.m + MAX_QUERIES - 1) / MAX_QUERIES, size = (queries.m + groups - 1) / groups;
+    for (index_t at = 0; at < queries.m; at += size)
+        with_count<MAX_QUERIES>(std::min(size, queries.m - at), [&](auto n) {
+            prefilter<n()>(q.data() + tile * d * TILE, d, threshold.data() + tile * TILE, queries, at, rows);
+        });
+}
+
 }  // namespace
 
 template <class T>
-bool quantize(const Dense<T>& rows, const double* cost, QuantizedRows& quantized) {
-    const index_t d = rows.d;
+std::unique_ptr<RowFilter> quantize(const Dense<T>& rows, const double* cost) {
+    const index_t d = rows.d, tiles = (rows.n + TILE - 1) / TILE;
     const ColumnRange range = column_range(rows);
     double diagonal = 0;
     for (double h : range.half) diagonal += h * h;
     diagonal = std::sqrt(diagonal);
-    if (!(diagonal > 1e-100 && diagonal < 1e100) || d > 100000) return false;  // the error bound does not cover these
-    quantized.d = d, quantized.tiles = (rows.n + TILE - 1) / TILE;
+    if (!(diagonal > 1e-100 && diagonal < 1e100) || d > 100000) return nullptr;  // beyond the proof of the bound
+    auto out = std::make_unique<QuantizedFilter>();
+    QuantizedRows& quantized = *out;
+    quantized.n = rows.n, quantized.d = d;
     quantized.offset = range.middle, quantized.step.resize(d), quantized.radius = 1.001;
     int exponent;
     std::frexp(diagonal, &exponent);
@@ -155,50 +196,21 @@ bool quantize(const Dense<T>& rows, const double* cost, QuantizedRows& quantized
         quantized.step[j] = range.half[j] * quantized.scale / MAX_BYTE;
         inverse[j] = quantized.step[j] > 0 ? 1 / quantized.step[j] : 0;
     }
-    quantized.q.assign(quantized.tiles * TILE * d, 0);
-    for (Buffer<float>* b : {&quantized.norm2, &quantized.error}) b->assign(quantized.tiles * TILE, 0);
-    quantized.threshold.assign(quantized.tiles * TILE,
-                               -std::numeric_limits<float>::infinity());  // rows past the end never pass
+    quantized.q.assign(tiles * TILE * d, 0);
+    for (Buffer<float>* b : {&quantized.norm2, &quantized.error}) b->assign(tiles * TILE, 0);
+    quantized.threshold.assign(tiles * TILE, -std::numeric_limits<float>::infinity());  // rows past the end
     parallel(blocks_of(rows.n), threads_for(8.0 * static_cast<double>(rows.n * d)), [&](index_t block) {
         const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
         quantize_block(rows, from, stop, inverse.data(), quantized);
         for (index_t i = from; i < stop; ++i) quantized.set_cost(i, cost[i]);
     });
-    return true;
+    return out;
 }
 
-bool prepare(const QuantizedRows& quantized, const double* c, index_t m, Queries& queries) {
-    queries.m = m;
-    queries.a.resize(quantized.d * m), queries.half.resize(m);
-    for (index_t j = 0; j < m; ++j) {
-        double norm2 = 0;
-        for (index_t i = 0; i < quantized.d; ++i) {
-            const double v = (c[j * quantized.d + i] - quantized.offset[i]) * quantized.scale;
-            norm2 += v * v;
-            queries.a[i * m + j] = static_cast<float>(v * quantized.step[i]);
-        }
-        if (!(norm2 < 1e30)) return false;
-        const double slack = 1.01 * (static_cast<double>(quantized.d) + 16) * UNIT * std::sqrt(norm2) *
-                                 (quantized.radius + std::sqrt(norm2)) +
-                             1e-30;
-        queries.half[j] = static_cast<float>(norm2 / 2 - slack);
-    }
-    return true;
-}
-
-void prefilter(const QuantizedRows& quantized, index_t tile, const Queries& queries, std::int8_t* maybe) {
-    const float* threshold = quantized.threshold.data() + tile * TILE;
-    const std::int8_t* q = quantized.q.data() + tile * quantized.d * TILE;
-    const index_t groups = (queries.m + MAX_QUERIES - 1) / MAX_QUERIES, size = (queries.m + groups - 1) / groups;
-    for (index_t at = 0; at < queries.m; at += size)
-        with_count<MAX_QUERIES>(std::min(size, queries.m - at),
-                                [&](auto n) { prefilter<n()>(q, quantized.d, threshold, queries, at, maybe); });
-}
-
-template bool quantize(const Dense<float>&, const double*, QuantizedRows&);
-template bool quantize(const Dense<double>&, const double*, QuantizedRows&);
-template bool quantize(const Dense<Float16>&, const double*, QuantizedRows&);
-template bool quantize(const Dense<Bfloat16>&, const double*, QuantizedRows&);
-template bool quantize(const Dense<std::int8_t>&, const double*, QuantizedRows&);
-template bool quantize(const Dense<std::uint8_t>&, const double*, QuantizedRows&);
+template std::unique_ptr<RowFilter> quantize(const Dense<float>&, const double*);
+template std::unique_ptr<RowFilter> quantize(const Dense<double>&, const double*);
+template std::unique_ptr<RowFilter> quantize(const Dense<Float16>&, const double*);
+template std::unique_ptr<RowFilter> quantize(const Dense<Bfloat16>&, const double*);
+template std::unique_ptr<RowFilter> quantize(const Dense<std::int8_t>&, const double*);
+template std::unique_ptr<RowFilter> quantize(const Dense<std::uint8_t>&, const double*);
 }  // namespace kv::KV_ISA

@@ -1,5 +1,6 @@
-// A copy of dense rows with one byte per value, for greedy seeding, which passes over the same rows many times. A pass
-// reads it instead of the rows and excludes nearly all pairs of row and candidate; the others are computed exactly.
+// A filter for greedy seeding (row_filter.hpp): a copy of dense rows with one byte per value. Each feature has a step
+// of its own, and candidates stay float32, so columns may differ in scale. Where processors multiply bytes fast, rows
+// of many features have another filter (byte_tiles.hpp).
 //
 // After a shift by `offset` and scaling by a power of two, x = s(x) + e(x), where s(x) = step * q and ||e|| <= error.
 // A candidate c can improve a row of cost D^2 only if ||s - c|| < D + error, that is, if
@@ -9,20 +10,18 @@
 
 #include <cmath>
 
-#include "common.hpp"
+#include "row_filter.hpp"
 
 namespace kv {
 
-struct QuantizedRows {
-    index_t d = 0, tiles = 0;
+struct QuantizedRows : RowFilter {
     Buffer<std::int8_t> q;             // tiles x d x TILE
     std::vector<double> offset, step;  // d
     double scale = 1, radius = 0;      // radius: the largest ||s||, rounded up
     Buffer<float> norm2, error;        // tiles x TILE: ||s||^2 rounded down, ||e|| rounded up
     Buffer<float> threshold;           // tiles x 4 x TILE / 4: rows 0, 4, 8, ... of a tile, then 1, 5, 9, ...
 
-    // Adapts the threshold of row i to its cost. An old threshold is only too large, never wrong.
-    void set_cost(index_t i, double cost) {
+    void set_cost(index_t i, double cost) override {
         const double far = std::sqrt(cost) * scale + static_cast<double>(error[i]);
         const double value = (far * far - static_cast<double>(norm2[i])) / 2;
         const index_t r = i % TILE;
@@ -31,8 +30,7 @@ struct QuantizedRows {
 };
 
 // Candidates, shifted and scaled like the rows.
-struct Queries {
-    index_t m = 0;
+struct Queries : FilterQueries {
     Buffer<float> a;     // d x m: step * c
     Buffer<float> half;  // m: ||c||^2 / 2, less the float32 error
 };

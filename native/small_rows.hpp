@@ -49,8 +49,12 @@ inline PackedCenters pack_centers(const SmallRows& rows, const Centers& centers)
 
 // ---- copies with a byte per value ----
 
-inline bool quantize(const SmallRows& rows, const double* cost, QuantizedRows& quantized) {
-    return with_type_of(rows, [&](auto dense) { return quantize(dense, cost, quantized); });
+inline std::unique_ptr<RowFilter> quantize(const SmallRows& rows, const double* cost) {
+    return with_type_of(rows, [&](auto dense) { return quantize(dense, cost); });
+}
+inline std::unique_ptr<RowFilter> make_byte_tiles(const SmallRows& rows, const double* cost,
+                                                  const ByteKernels& kernels) {
+    return with_type_of(rows, [&](auto dense) { return make_byte_tiles(dense, cost, kernels); });
 }
 inline bool make_byte_rows(const SmallRows& rows, ByteRows& out) {
     return with_type_of(rows, [&](auto dense) { return make_byte_rows(dense, out); });

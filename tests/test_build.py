@@ -48,7 +48,7 @@ def test_only_the_filter_may_fuse_multiply_and_add(tmp_path):
     commands = json.loads((tmp_path / "compile_commands.json").read_text())
     own = {c["file"]: c["command"] for c in commands if str(ROOT / "native") in c["file"]}
     filters = ("filter_dense.cpp", "filter_double.cpp", "filter_sparse.cpp", "quantized_rows.cpp")
-    filters += ("byte_rows.cpp", "byte_products.cpp")
+    filters += ("byte_rows.cpp", "byte_tiles.cpp", "byte_products.cpp")
     assert {*own} == {str(path) for path in ROOT.glob("native/*.cpp")}
     for name, command in own.items():
         fused = "fast" if name.endswith(filters) else "off"

@@ -223,18 +223,17 @@ struct Test {
         for (const double each : cost) expected += p.scale.exact(each);
         expect(total() == expected, "the sums are those of the costs");
         const std::vector<double> tried = data.spread(m);
-        QuantizedRows quantized;
-        const bool is_quantized = kernels.quantize(view, cost.data(), quantized);
+        const auto quantized = kernels.quantize(view, cost.data());
+        const auto tiles = kernels.make_byte_tiles(view, cost.data(), choose_byte_kernels(kernels));
         double wide = 1e-25;  // sparse rows are not shifted: their bounds are wider by a part of their norms
         for (index_t i = 0; view.sparse && i < n; ++i) wide += 1e8 * data.tolerance(i);
         for (const auto& [candidates, count] : {std::pair{&tried, m}, std::pair{&next, index_t{2}}}) {
             std::vector<exact_t> gain(count);
             kernels.gains(view, candidates->data(), count, nullptr, p, gain.data());
-            for (const QuantizedRows* copy : {static_cast<QuantizedRows*>(nullptr), &quantized}) {
-                if (copy && !is_quantized) continue;
+            for (const RowFilter* filter : {static_cast<RowFilter*>(nullptr), quantized.get(), tiles.get()}) {
                 std::vector<GainBounds> bounds(count);
                 PassedPairs pairs;
-                kernels.gain_bounds(view, copy, candidates->data(), count, nullptr, p, bounds.data(), pairs);
+                kernels.gain_bounds(view, filter, candidates->data(), count, nullptr, p, bounds.data(), pairs);
                 for (index_t j = 0; j < count; ++j) {
                     const double exact = p.scale.rounded(gain[j]);
                     expect(bounds[j].low <= exact && exact <= bounds[j].high, "a gain is within its bounds");
@@ -247,11 +246,10 @@ struct Test {
         std::vector<GainBounds> bounds(2);
         PassedPairs passed;
         kernels.gains(view, next.data(), 2, nullptr, p, gain.data());
-        kernels.gain_bounds(view, is_quantized ? &quantized : nullptr, next.data(), 2, nullptr, p, bounds.data(),
-                            passed);
+        RowFilter* filter = k % 2 ? quantized.get() : tiles.get();
+        kernels.gain_bounds(view, filter, next.data(), 2, nullptr, p, bounds.data(), passed);
         const exact_t before = total();
-        kernels.lower_costs_of_passed(view, is_quantized ? &quantized : nullptr, next.data() + d, 1,
-                                      static_cast<label_t>(m), p, passed);
+        kernels.lower_costs_of_passed(view, filter, next.data() + d, 1, static_cast<label_t>(m), p, passed);
         // The cost before and the cost after are rounded apart from their difference.
         const double off = p.scale.rounded(before - total() - gain[1]);
         expect(std::abs(off) <= 1e-12 * p.scale.rounded(before), "a candidate lowers the potential by its gain");

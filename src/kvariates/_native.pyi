@@ -28,7 +28,8 @@ class RowsView:
     @property
     def d(self) -> int: ...
 
-class QuantizedRows: ...
+class RowFilter:
+    """What excludes pairs of row and candidate (see native/row_filter.hpp)."""
 
 class ByteRows:
     """Rows with one byte per value (see native/byte_rows.hpp)."""
@@ -197,10 +198,11 @@ def lower_costs(
     sums: U64 | None,
     exponent: int,
 ) -> None: ...
-def quantize(rows: RowsView, cost: F64) -> QuantizedRows | None: ...
+def quantize(rows: RowsView, cost: F64) -> RowFilter | None: ...
+def byte_tiles(rows: RowsView, cost: F64) -> RowFilter | None: ...
 def gain_bounds(
     rows: RowsView,
-    quantized: QuantizedRows | None,
+    filter: RowFilter | None,
     candidates: F64,
     limit: F64 | None,
     cost: F64,
@@ -224,7 +226,7 @@ def gains(
 ) -> None: ...
 def lower_costs_of_passed(
     rows: RowsView,
-    quantized: QuantizedRows | None,
+    filter: RowFilter | None,
     fresh: F64,  # (1, d): the chosen candidate
     candidate: int,  # its place among the candidates
     name: int,  # its label

@@ -58,7 +58,7 @@ SETS = [uniform, cauchy, far_from_origin, far_row, tiny, tight_groups]
 
 
 @pytest.mark.parametrize("make", SETS)
-@pytest.mark.parametrize("d", [2, 16, 40])
+@pytest.mark.parametrize("d", [2, 16, 40, 130])
 def test_bounds_hold_the_exact_gains(make, d):
     rng = np.random.default_rng(d)
     n = 1500
@@ -90,7 +90,7 @@ def test_gains_are_what_candidates_take_off_the_costs(d):
         assert high - low <= 1e-3 * gain + 1e-12  # narrow enough to decide
 
 
-@pytest.mark.parametrize("d", [2, 16, 40])
+@pytest.mark.parametrize("d", [2, 16, 40, 130])
 @pytest.mark.parametrize("quantized", [False, True])
 def test_the_best_candidate_lowers_costs_as_a_full_pass_does(d, quantized):
     rng = np.random.default_rng(d)

@@ -21,6 +21,7 @@ from kvariates.data.rows import F64, Labels, Rows
 from kvariates.numerics.draws import I64, TOO_LARGE
 
 WORD = 2**64 - 1
+WIDE = 128  # features from which on products of bytes take less time than those of float32
 WASTE = 8  # the filter is dropped when more than 1/8 of all pairs pass it without lowering a cost
 
 Answer = TypeVar("Answer")
@@ -101,7 +102,7 @@ class RowCosts:
         self._exponent = 0
         self._sums: NDArray[np.uint64] | None = None
         self._passed = _native.PassedPairs()
-        self._quantized: _native.QuantizedRows | None = None
+        self._filter: _native.RowFilter | None = None
 
     @property
     def weighted(self) -> bool:
@@ -109,10 +110,13 @@ class RowCosts:
 
     @property
     def quantized(self) -> bool:
-        return self._quantized is not None
+        return self._filter is not None
 
     def quantize(self) -> None:
-        self._quantized = _native.quantize(self.rows.view, self.cost)
+        view = self.rows.view
+        if self.rows.dense and self.rows.d >= WIDE and _native.fast_bytes():
+            self._filter = _native.byte_tiles(view, self.cost)
+        self._filter = self._filter or _native.quantize(view, self.cost)
 
     def largest(self) -> float:
         with np.errstate(over="ignore"):  # infinity is refused with a message
@@ -135,7 +139,7 @@ class RowCosts:
     def gain_bounds(self, candidates: F64, limit: F64 | None) -> F64:
         bounds = np.empty(2 * len(candidates))
         _native.gain_bounds(
-            self.rows.view, self._quantized, candidates, limit, *self._state(), bounds, self._passed
+            self.rows.view, self._filter, candidates, limit, *self._state(), bounds, self._passed
         )
         return bounds.reshape(-1, 2)
 
@@ -146,11 +150,11 @@ class RowCosts:
 
     def lower_to(self, candidates: F64, best: int, name: int) -> int:
         _native.lower_costs_of_passed(
-            self.rows.view, self._quantized, candidates[best : best + 1], best, name,
+            self.rows.view, self._filter, candidates[best : best + 1], best, name,
             *self._state(), self._passed,
         )  # fmt: skip
         if self.quantized and self._passed.wasted > len(candidates) * self.rows.n // WASTE:
-            self._quantized = None
+            self._filter = None
         return self.total()
 
     def propose(self, goal: int, pending: F64, first: int) -> Proposal:
