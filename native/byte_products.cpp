@@ -144,6 +144,7 @@ void near(const ByteRows& rows, const ByteCenters& centers, index_t first, index
 
 // Candidates whose products with GROUPS registers of rows are in registers.
 constexpr int GROUPS = 2, QUERIES = REGISTERS == 32 ? 12 : 5;
+constexpr index_t AHEAD = 4096;  // bytes that are fetched ahead: a pass waits for memory
 
 // N candidates, from `at` on.
 template <int N>
@@ -152,9 +153,10 @@ void open_rows(const ByteTiles& tiles, index_t tile, const TileQueries& of, inde
         vi sum[N][GROUPS];
         for (int j = 0; j < N; ++j)
             for (int v = 0; v < GROUPS; ++v) sum[j][v] = splat(of.start[at + j]);
-        const std::uint8_t* q = tiles.q.data() + (tile * tiles.words * TILE + g) * 4;
+        const std::uint8_t* q = tiles.q.data() + (tile * TILE + g) / STRIP * STRIP * tiles.words * 4 + g % STRIP * 4;
         const std::int32_t* p = of.word.data() + at;
-        for (index_t i = 0; i < tiles.words; ++i, q += 4 * TILE, p += of.m) {
+        for (index_t i = 0; i < tiles.words; ++i, q += 4 * STRIP, p += of.m) {
+            for (int line = 0; line < 4 * W * GROUPS; line += 64) __builtin_prefetch(q + AHEAD + line, 0, 2);
             vi x[GROUPS];
             for (int v = 0; v < GROUPS; ++v) x[v] = read<vi>(q + 4 * W * v);
             for (int j = 0; j < N; ++j) {

@@ -6,10 +6,10 @@
 namespace kv::KV_ISA {
 namespace {
 
-// Copies the bytes of a row to its place in its tile.
+// Copies the bytes of a row to its place in its strip.
 void keep_bytes(index_t i, const std::int8_t* bytes, ByteTiles& out) {
-    std::uint8_t* q = out.q.data() + (i / TILE * out.words * TILE + i % TILE) * 4;
-    for (index_t w = 0; w < out.words; ++w, q += 4 * TILE, bytes += 4)
+    std::uint8_t* q = out.q.data() + (i / STRIP * out.words * STRIP + i % STRIP) * 4;
+    for (index_t w = 0; w < out.words; ++w, q += 4 * STRIP, bytes += 4)
         for (int b = 0; b < 4; ++b) q[b] = static_cast<std::uint8_t>(bytes[b] + 128);
 }
 

@@ -11,12 +11,14 @@
 
 namespace kv {
 
+constexpr index_t STRIP = 32;  // rows whose bytes are stored together
+
 struct ByteTiles : RowFilter {
     const ByteKernels* kernels = nullptr;
     double scale = 1;
     std::vector<double> offset;       // d
     index_t words = 0;                // of a row: four features each
-    Buffer<std::uint8_t> q;           // of each tile and word the four bytes of all rows, stored as q + 128
+    Buffer<std::uint8_t> q;           // of each strip and word the four bytes of all rows, stored as q + 128
     Buffer<float> step, error, norm;  // of all rows of all tiles: s, ||e||, ||s q||
     Buffer<float> norm2;              // ||x||^2, rounded; negative if bytes cannot hold the row
     Buffer<float> limit;              // of rows past the end: minus infinity
