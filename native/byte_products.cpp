@@ -1,5 +1,5 @@
 // Products of bytes (see byte_rows.hpp), compiled once per instruction set, and again with the instructions that
-// multiply four bytes at once, where processors may have them.
+// multiply four bytes at once, where processors may have them (VNNI).
 #include "byte_rows.hpp"
 #include "simd.hpp"
 
@@ -11,17 +11,43 @@ using namespace KV_ISA;
 constexpr int PANEL = W * R;  // centres
 constexpr int ROWS = 6;       // whose products with a panel are in registers
 
-// Adds the products of four bytes without a sign and four with one to each lane.
-inline vi add_products(vi sum, vi without, vi with) {
+// FAST, PAIRS and SEVENTHS: see ByteKernels. add_products adds the products of four bytes of centres and four of rows to
+// each lane.
 #if defined(__AVX512VNNI__)
-    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)without, (__m512i)with);
-#elif defined(__AVXVNNI__) && !defined(__AVX512F__)
-    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)without, (__m256i)with);
-#else
-    for (int b = 0; b < 4; ++b) sum += ((without >> (8 * b)) & 255) * ((with << (24 - 8 * b)) >> 24);
-    return sum;
-#endif
+constexpr bool FAST = true, PAIRS = false;
+constexpr int SEVENTHS = 2;
+inline vi add_products(vi sum, vi centers, vi rows) {
+    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)centers, (__m512i)rows);
 }
+#elif defined(__AVXVNNI__) && !defined(__AVX512F__)
+constexpr bool FAST = true, PAIRS = false;
+constexpr int SEVENTHS = 2;
+inline vi add_products(vi sum, vi centers, vi rows) {
+    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)centers, (__m256i)rows);
+}
+// Three instructions multiply four bytes, where float32 takes four. The first adds in 16 bits, which `pairs` allows.
+#elif defined(__AVX512BW__)
+constexpr bool FAST = true, PAIRS = true;
+constexpr int SEVENTHS = 4;
+inline vi add_products(vi sum, vi centers, vi rows) {
+    const __m512i two = _mm512_maddubs_epi16((__m512i)centers, (__m512i)rows);
+    return sum + (vi)_mm512_madd_epi16(two, _mm512_set1_epi16(1));
+}
+#elif defined(__AVX2__) && !defined(__AVX512F__)
+constexpr bool FAST = true, PAIRS = true;
+constexpr int SEVENTHS = 4;
+inline vi add_products(vi sum, vi centers, vi rows) {
+    const __m256i two = _mm256_maddubs_epi16((__m256i)centers, (__m256i)rows);
+    return sum + (vi)_mm256_madd_epi16(two, _mm256_set1_epi16(1));
+}
+#else
+constexpr bool FAST = false, PAIRS = false;
+constexpr int SEVENTHS = 10;
+inline vi add_products(vi sum, vi centers, vi rows) {
+    for (int b = 0; b < 4; ++b) sum += ((centers >> (8 * b)) & 255) * ((rows << (24 - 8 * b)) >> 24);
+    return sum;
+}
+#endif
 
 template <int N>
 inline void multiply(const std::int8_t* const* row, const std::uint8_t* panel, index_t words, vi (&sum)[N][R]) {
@@ -142,15 +168,9 @@ void near(const ByteRows& rows, const ByteCenters& centers, index_t first, index
     scan(rows, centers, first, stop, id, count, found);
 }
 
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-constexpr bool FAST = true;
-#else
-constexpr bool FAST = false;
-#endif
-
 }  // namespace
 
 extern const ByteKernels byte_kernels;
-const ByteKernels byte_kernels = {FAST, PANEL, two_smallest, near};
+const ByteKernels byte_kernels = {FAST, PAIRS, SEVENTHS, PANEL, two_smallest, near};
 
 }  // namespace kv::KV_BYTES

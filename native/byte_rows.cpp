@@ -35,9 +35,14 @@ inline float largest_of(vf v) {
 
 using Bytes = Vector<std::int8_t, W>;
 
-// `v` is the vector in float32, which rounds each coordinate once. Calls write_bytes(first, q) for W bytes at a time,
-// and for each of the rest.
-template <class Write>
+template <int... I>
+inline vf neighbours_swapped(vf v, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, (I ^ 1)...);
+}
+
+// PAIRS: see ByteRows. `v` is the vector in float32, which rounds each coordinate once. Calls write_bytes(first, q) for
+// W bytes at a time, and for each of the rest.
+template <bool PAIRS, class Write>
 Quantized quantize(const float* v, index_t d, Write&& write_bytes) {
     Quantized out;
     const index_t whole = d / W * W;
@@ -47,15 +52,17 @@ Quantized quantize(const float* v, index_t d, Write&& write_bytes) {
         const vf a = load(v + j), b = a < 0 ? -a : a;
         const vd wide = __builtin_convertvector(a, vd);
         squares += wide * wide;
-        most = most < b ? b : most;
+        const vf size = PAIRS ? b + neighbours_swapped(b, AllLanes{}) : b;
+        most = most < size ? size : most;
     }
     float largest = largest_of(most);
     for (int l = 0; l < W; ++l) out.norm2 += squares[l];
     for (index_t j = whole; j < d; ++j) {
         out.norm2 += static_cast<double>(v[j]) * static_cast<double>(v[j]);
-        largest = std::max(largest, std::fabs(v[j]));
+        largest = std::max(largest, std::fabs(v[j]) + (PAIRS && j % 2 ? std::fabs(v[j - 1]) : 0));
     }
-    // Rounded up, so that no byte is beyond 127.
+    // Rounded up, so that no byte is beyond 127. Of two, the sum is below 127 before each is rounded by at most 1/2: so
+    // it is below 128 after.
     out.step = largest * ((1 + 0x1p-20f) / MAX_BYTE);
     const float inverse = out.step > std::numeric_limits<float>::min() ? 1 / out.step : 0;
     vf residual{}, bytes{};
@@ -124,7 +131,8 @@ template <class T>
 void quantize_row(const Dense<T>& rows, index_t i, float* v, ByteRows& out) {
     shift(rows.row(i), out, v);
     std::int8_t* q = out.q.data() + i * out.width;
-    const Quantized of = quantize(v, rows.d, [&](index_t j, auto bytes) { write(q + j, bytes); });
+    const auto write_bytes = [&](index_t j, auto bytes) { write(q + j, bytes); };
+    const Quantized of = out.pairs ? quantize<true>(v, rows.d, write_bytes) : quantize<false>(v, rows.d, write_bytes);
     const bool usable = of.norm2 < 0x1p100;
     out.step[i] = usable ? of.step : 0;
     out.norm[i] = usable ? static_cast<float>(static_cast<double>(of.step) * std::sqrt(of.bytes2) * (1 + 1e-6)) : 0;
@@ -166,7 +174,7 @@ bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, const l
         for (index_t j = b * panel; j < std::min(k, (b + 1) * panel); ++j) {
             shift(c + out.label(j) * d, rows, v.data());
             std::uint8_t* p = out.p.data() + b * panel * rows.width + (j - b * panel) * 4;
-            const Quantized of = quantize(v.data(), d, [&](index_t i, auto bytes) {
+            const Quantized of = quantize<false>(v.data(), d, [&](index_t i, auto bytes) {
                 const auto moved = bytes ^ static_cast<std::int8_t>(-128);  // q + 128
                 for (index_t l = 0; l < static_cast<index_t>(sizeof bytes); l += 4)
                     std::memcpy(p + (i + l) / 4 * 4 * panel + (i + l) % 4, reinterpret_cast<const char*>(&moved) + l,
