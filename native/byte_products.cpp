@@ -1,7 +1,11 @@
 // Products of bytes (see byte_rows.hpp), compiled once per instruction set, and again with the instructions that
-// multiply four bytes at once, where processors may have them (VNNI).
+// multiply four bytes at once, where processors may have them (VNNI, and the dot products of ARM).
 #include "byte_rows.hpp"
 #include "simd.hpp"
+
+#if defined(__ARM_FEATURE_DOTPROD)
+#include <arm_neon.h>
+#endif
 
 namespace kv::KV_BYTES {
 namespace {
@@ -11,37 +15,44 @@ using namespace KV_ISA;
 constexpr int PANEL = W * R;  // centres
 constexpr int ROWS = 6;       // whose products with a panel are in registers
 
-// FAST, PAIRS and SEVENTHS: see ByteKernels. add_products adds the products of four bytes of centres and four of rows to
-// each lane.
+// FAST, PAIRS and SEVENTHS: see ByteKernels. UNSIGNED: whether centres are multiplied as p + 128. add_products adds the
+// products of four bytes of centres and four of rows to each lane.
 #if defined(__AVX512VNNI__)
-constexpr bool FAST = true, PAIRS = false;
+constexpr bool FAST = true, PAIRS = false, UNSIGNED = true;
 constexpr int SEVENTHS = 2;
 inline vi add_products(vi sum, vi centers, vi rows) {
     return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)centers, (__m512i)rows);
 }
 #elif defined(__AVXVNNI__) && !defined(__AVX512F__)
-constexpr bool FAST = true, PAIRS = false;
+constexpr bool FAST = true, PAIRS = false, UNSIGNED = true;
 constexpr int SEVENTHS = 2;
 inline vi add_products(vi sum, vi centers, vi rows) {
     return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)centers, (__m256i)rows);
 }
 // Three instructions multiply four bytes, where float32 takes four. The first adds in 16 bits, which `pairs` allows.
 #elif defined(__AVX512BW__)
-constexpr bool FAST = true, PAIRS = true;
+constexpr bool FAST = true, PAIRS = true, UNSIGNED = true;
 constexpr int SEVENTHS = 4;
 inline vi add_products(vi sum, vi centers, vi rows) {
     const __m512i two = _mm512_maddubs_epi16((__m512i)centers, (__m512i)rows);
     return sum + (vi)_mm512_madd_epi16(two, _mm512_set1_epi16(1));
 }
 #elif defined(__AVX2__) && !defined(__AVX512F__)
-constexpr bool FAST = true, PAIRS = true;
+constexpr bool FAST = true, PAIRS = true, UNSIGNED = true;
 constexpr int SEVENTHS = 4;
 inline vi add_products(vi sum, vi centers, vi rows) {
     const __m256i two = _mm256_maddubs_epi16((__m256i)centers, (__m256i)rows);
     return sum + (vi)_mm256_madd_epi16(two, _mm256_set1_epi16(1));
 }
+#elif defined(__ARM_FEATURE_DOTPROD)
+// Untested for speed. One instruction multiplies four bytes, both with signs.
+constexpr bool FAST = true, PAIRS = false, UNSIGNED = false;
+constexpr int SEVENTHS = 2;
+inline vi add_products(vi sum, vi centers, vi rows) {
+    return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)centers, (int8x16_t)rows);
+}
 #else
-constexpr bool FAST = false, PAIRS = false;
+constexpr bool FAST = false, PAIRS = false, UNSIGNED = true;
 constexpr int SEVENTHS = 10;
 inline vi add_products(vi sum, vi centers, vi rows) {
     for (int b = 0; b < 4; ++b) sum += ((centers >> (8 * b)) & 255) * ((rows << (24 - 8 * b)) >> 24);
@@ -49,11 +60,17 @@ inline vi add_products(vi sum, vi centers, vi rows) {
 }
 #endif
 
+// The bytes of W centres for four features: p + 128 as they are stored, or p.
+inline vi load_centers(const std::uint8_t* p) {
+    const vi stored = read<vi>(p);
+    return UNSIGNED ? stored : stored ^ static_cast<std::int32_t>(0x80808080);
+}
+
 template <int N>
 inline void multiply(const std::int8_t* const* row, const std::uint8_t* panel, index_t words, vi (&sum)[N][R]) {
     for (index_t i = 0; i < words; ++i, panel += 4 * PANEL) {
         vi c[R];
-        for (int v = 0; v < R; ++v) c[v] = read<vi>(panel + 4 * W * v);
+        for (int v = 0; v < R; ++v) c[v] = load_centers(panel + 4 * W * v);
         for (int r = 0; r < N; ++r) {
             const vi x = splat(read<std::int32_t>(row[r] + 4 * i));
             for (int v = 0; v < R; ++v) sum[r][v] = add_products(sum[r][v], c[v], x);
@@ -137,7 +154,7 @@ inline void compare(const ByteRows& rows, const index_t* id, int at, const Panel
     vi sum[N][R];
     for (int r = 0; r < N; ++r) {
         row[r] = rows.row(id[at + r]);
-        for (int v = 0; v < R; ++v) sum[r][v] = splat(rows.start[id[at + r]]);
+        for (int v = 0; v < R; ++v) sum[r][v] = splat(UNSIGNED ? rows.start[id[at + r]] : 0);
     }
     multiply<N>(row, panel.p, rows.width / 4, sum);
     for (int r = 0; r < N; ++r)

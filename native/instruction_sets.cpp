@@ -1,12 +1,20 @@
 // Chooses the kernels of the best instruction set that this machine can run.
 #include <cstring>
 
+#if defined(KV_ARM_DOT)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 #include "kernels.hpp"
 
 namespace kv {
 
 namespace plain { extern const Kernels kernels; }
 namespace plain_bytes { extern const ByteKernels byte_kernels; }
+#if defined(KV_ARM_DOT)
+namespace plain_dot { extern const ByteKernels byte_kernels; }
+#endif
 #if defined(KV_X86)
 namespace v2 { extern const Kernels kernels; }
 namespace v3 { extern const Kernels kernels; }
@@ -43,7 +51,12 @@ std::vector<const ByteKernels*> available_byte_kernels(const Kernels& set) {
         out.push_back(&v2_bytes::byte_kernels);
     }
 #endif
-    if (&set == &plain::kernels) out.push_back(&plain_bytes::byte_kernels);
+    if (&set == &plain::kernels) {
+        out.push_back(&plain_bytes::byte_kernels);
+#if defined(KV_ARM_DOT)
+        if (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) out.push_back(&plain_dot::byte_kernels);
+#endif
+    }
     return out;
 }
 
