@@ -62,6 +62,7 @@ nb::tuple assign_yinyang(const Rows& rows, Table centers, In<std::int32_t> group
 
 nb::object byte_rows(const Rows& rows) {
     auto out = std::make_unique<ByteRows>();
+    out->pairs = choose_byte_kernels(*active).pairs;
     if (!run([&] { return active->make_byte_rows(rows.view, *out); })) return nb::none();
     return nb::cast(std::move(out));
 }

@@ -177,7 +177,8 @@ private:
             }
         }
     }
-    static index_t byte_pairs(index_t rows, index_t k) { return rows * k * 2 / 7; }  // in the filter's time for one
+    // In the filter's time for one.
+    index_t byte_pairs(index_t rows, index_t k) const { return rows * k * kernels_.sevenths / 7; }
 
     // Measures the distance of a row to its centre, and lists it for each group that may have a nearer one.
     void list_if_open(index_t i, label_t a, ByteScratch& s) {
@@ -323,6 +324,7 @@ void nearest_by_bytes(const Dense<T>& rows, const double* c, index_t k, label_t*
         const index_t left = rows.n - at, count = pays ? std::min(left, at == 0 ? FIRST : MANY) : left;
         const Dense<T> some{rows.row(at), count, rows.d};
         ByteRows bytes;
+        bytes.pairs = kernels.pairs;
         if (pays && make_byte_rows(some, bytes)) {
             const AssignResult a = assign_bytes(some, bytes, kernels, c, k, order.data(), size, nullptr, labels + at,
                                                 upper.data(), lower.data(), nullptr);

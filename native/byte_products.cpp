@@ -1,7 +1,11 @@
 // Products of bytes (see byte_rows.hpp), compiled once per instruction set, and again with the instructions that
-// multiply four bytes at once, where processors may have them.
+// multiply four bytes at once, where processors may have them (VNNI, and the dot products of ARM).
 #include "byte_tiles.hpp"
 #include "simd.hpp"
+
+#if defined(__ARM_FEATURE_DOTPROD)
+#include <arm_neon.h>
+#endif
 
 namespace kv::KV_BYTES {
 namespace {
@@ -11,23 +15,62 @@ using namespace KV_ISA;
 constexpr int PANEL = W * R;  // centres
 constexpr int ROWS = 6;       // whose products with a panel are in registers
 
-// Adds the products of four bytes without a sign and four with one to each lane.
-inline vi add_products(vi sum, vi without, vi with) {
+// FAST, PAIRS and SEVENTHS: see ByteKernels. UNSIGNED: whether what is stored as p + 128 is multiplied so. add_products
+// adds the products of four bytes stored in this way and four with a sign to each lane.
 #if defined(__AVX512VNNI__)
-    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)without, (__m512i)with);
+constexpr bool FAST = true, PAIRS = false, UNSIGNED = true;
+constexpr int SEVENTHS = 2;
+inline vi add_products(vi sum, vi stored, vi with_sign) {
+    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)stored, (__m512i)with_sign);
+}
 #elif defined(__AVXVNNI__) && !defined(__AVX512F__)
-    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)without, (__m256i)with);
+constexpr bool FAST = true, PAIRS = false, UNSIGNED = true;
+constexpr int SEVENTHS = 2;
+inline vi add_products(vi sum, vi stored, vi with_sign) {
+    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)stored, (__m256i)with_sign);
+}
+// Three instructions multiply four bytes, where float32 takes four. The first adds in 16 bits, which `pairs` allows.
+#elif defined(__AVX512BW__)
+constexpr bool FAST = true, PAIRS = true, UNSIGNED = true;
+constexpr int SEVENTHS = 4;
+inline vi add_products(vi sum, vi stored, vi with_sign) {
+    const __m512i two = _mm512_maddubs_epi16((__m512i)stored, (__m512i)with_sign);
+    return sum + (vi)_mm512_madd_epi16(two, _mm512_set1_epi16(1));
+}
+#elif defined(__AVX2__) && !defined(__AVX512F__)
+constexpr bool FAST = true, PAIRS = true, UNSIGNED = true;
+constexpr int SEVENTHS = 4;
+inline vi add_products(vi sum, vi stored, vi with_sign) {
+    const __m256i two = _mm256_maddubs_epi16((__m256i)stored, (__m256i)with_sign);
+    return sum + (vi)_mm256_madd_epi16(two, _mm256_set1_epi16(1));
+}
+#elif defined(__ARM_FEATURE_DOTPROD)
+// Untested for speed. One instruction multiplies four bytes, both with signs.
+constexpr bool FAST = true, PAIRS = false, UNSIGNED = false;
+constexpr int SEVENTHS = 2;
+inline vi add_products(vi sum, vi stored, vi with_sign) {
+    return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)stored, (int8x16_t)with_sign);
+}
 #else
-    for (int b = 0; b < 4; ++b) sum += ((without >> (8 * b)) & 255) * ((with << (24 - 8 * b)) >> 24);
+constexpr bool FAST = false, PAIRS = false, UNSIGNED = true;
+constexpr int SEVENTHS = 10;
+inline vi add_products(vi sum, vi stored, vi with_sign) {
+    for (int b = 0; b < 4; ++b) sum += ((stored >> (8 * b)) & 255) * ((with_sign << (24 - 8 * b)) >> 24);
     return sum;
+}
 #endif
+
+// Four bytes of each of W centres: p + 128 as they are stored, or p.
+inline vi load_stored(const std::uint8_t* p) {
+    const vi stored = read<vi>(p);
+    return UNSIGNED ? stored : stored ^ static_cast<std::int32_t>(0x80808080);
 }
 
 template <int N>
 inline void multiply(const std::int8_t* const* row, const std::uint8_t* panel, index_t words, vi (&sum)[N][R]) {
     for (index_t i = 0; i < words; ++i, panel += 4 * PANEL) {
         vi c[R];
-        for (int v = 0; v < R; ++v) c[v] = read<vi>(panel + 4 * W * v);
+        for (int v = 0; v < R; ++v) c[v] = load_stored(panel + 4 * W * v);
         for (int r = 0; r < N; ++r) {
             const vi x = splat(read<std::int32_t>(row[r] + 4 * i));
             for (int v = 0; v < R; ++v) sum[r][v] = add_products(sum[r][v], c[v], x);
@@ -111,7 +154,7 @@ inline void compare(const ByteRows& rows, const index_t* id, int at, const Panel
     vi sum[N][R];
     for (int r = 0; r < N; ++r) {
         row[r] = rows.row(id[at + r]);
-        for (int v = 0; v < R; ++v) sum[r][v] = splat(rows.start[id[at + r]]);
+        for (int v = 0; v < R; ++v) sum[r][v] = splat(UNSIGNED ? rows.start[id[at + r]] : 0);
     }
     multiply<N>(row, panel.p, rows.width / 4, sum);
     for (int r = 0; r < N; ++r)
@@ -152,13 +195,13 @@ void open_rows(const ByteTiles& tiles, index_t tile, const TileQueries& of, inde
     for (int g = 0; g < TILE; g += GROUPS * W) {
         vi sum[N][GROUPS];
         for (int j = 0; j < N; ++j)
-            for (int v = 0; v < GROUPS; ++v) sum[j][v] = splat(of.start[at + j]);
+            for (int v = 0; v < GROUPS; ++v) sum[j][v] = splat(UNSIGNED ? of.start[at + j] : 0);
         const std::uint8_t* q = tiles.q.data() + (tile * TILE + g) / STRIP * STRIP * tiles.words * 4 + g % STRIP * 4;
         const std::int32_t* p = of.word.data() + at;
         for (index_t i = 0; i < tiles.words; ++i, q += 4 * STRIP, p += of.m) {
             for (int line = 0; line < 4 * W * GROUPS; line += 64) __builtin_prefetch(q + AHEAD + line, 0, 2);
             vi x[GROUPS];
-            for (int v = 0; v < GROUPS; ++v) x[v] = read<vi>(q + 4 * W * v);
+            for (int v = 0; v < GROUPS; ++v) x[v] = load_stored(q + 4 * W * v);
             for (int j = 0; j < N; ++j) {
                 const vi c = splat(p[j]);
                 for (int v = 0; v < GROUPS; ++v) sum[j][v] = add_products(sum[j][v], x[v], c);
@@ -184,15 +227,9 @@ void open_rows(const ByteTiles& tiles, index_t tile, const TileQueries& of, std:
         with_count<QUERIES>(std::min(size, of.m - at), [&](auto n) { open_rows<n()>(tiles, tile, of, at, rows); });
 }
 
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-constexpr bool FAST = true;
-#else
-constexpr bool FAST = false;
-#endif
-
 }  // namespace
 
 extern const ByteKernels byte_kernels;
-const ByteKernels byte_kernels = {FAST, PANEL, two_smallest, near, open_rows};
+const ByteKernels byte_kernels = {FAST, PAIRS, SEVENTHS, PANEL, two_smallest, near, open_rows};
 
 }  // namespace kv::KV_BYTES

@@ -10,7 +10,8 @@ template <class T>
 void quantize_row(const Dense<T>& rows, index_t i, float* v, ByteRows& out) {
     shift(rows.row(i), out.offset, out.scale, v);
     std::int8_t* q = out.q.data() + i * out.width;
-    const Quantized of = quantize(v, rows.d, [&](index_t j, auto bytes) { write(q + j, bytes); });
+    const auto write_bytes = [&](index_t j, auto bytes) { write(q + j, bytes); };
+    const Quantized of = out.pairs ? quantize<true>(v, rows.d, write_bytes) : quantize<false>(v, rows.d, write_bytes);
     const bool usable = fits_bytes(of);
     out.step[i] = usable ? of.step : 0;
     out.norm[i] = usable ? norm_of_bytes(of) : 0;
@@ -51,7 +52,7 @@ bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, const l
         for (index_t j = b * panel; j < std::min(k, (b + 1) * panel); ++j) {
             shift(c + out.label(j) * d, rows.offset, rows.scale, v.data());
             std::uint8_t* p = out.p.data() + b * panel * rows.width + (j - b * panel) * 4;
-            const Quantized of = quantize(v.data(), d, [&](index_t i, auto bytes) {
+            const Quantized of = quantize<false>(v.data(), d, [&](index_t i, auto bytes) {
                 const auto moved = bytes ^ static_cast<std::int8_t>(-128);  // q + 128
                 for (index_t l = 0; l < static_cast<index_t>(sizeof bytes); l += 4)
                     std::memcpy(p + (i + l) / 4 * 4 * panel + (i + l) % 4, reinterpret_cast<const char*>(&moved) + l,

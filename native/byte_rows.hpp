@@ -10,6 +10,11 @@
 //     low = ||c||^2 / 2 - error ||c|| - ||s q|| error of c - s t (q.p)  <=  v  <=  low + 2 (error ||c|| + ||s q|| error
 //     of c).
 //
+// Exact products. Sums of products fit into 32 bits, for up to MOST_BYTES features. A processor without an instruction
+// for four bytes adds two products in 16 bits first, where more than 2^15 - 1 becomes 2^15 - 1. For it (`pairs`), a row
+// has a larger step, so that the magnitudes of two neighbours q and q' add up to at most 127. A centre's bytes are
+// stored as p + 128 and p' + 128, of at most 255, so (p + 128) q + (p' + 128) q' is at most 255 * 127 < 2^15 - 1.
+//
 // Rounding. `low` is computed in float32 with at most eight roundings of terms whose magnitudes add up to at most
 // ||c||^2 / 2 + error ||c|| + ||s q|| (error of c + ||t p||). It stays a lower bound because ||c||^2 / 2 is made
 // smaller by BYTE_ROUNDING of itself, ||c|| larger, and the error of c larger by BYTE_ROUNDING (||c|| + ||t p||), and
@@ -35,6 +40,7 @@ constexpr double BYTE_LOST = 0x1p-90;
 struct ByteRows {
     index_t n = 0, d = 0;
     index_t width = 0;  // bytes of a row: d rounded up to a multiple of 64; the rest is zero
+    bool pairs = true;  // whether the magnitudes of two neighbouring bytes add up to at most 127
     double scale = 1;
     std::vector<double> offset;  // d
     Buffer<std::int8_t> q;       // n x width
@@ -79,7 +85,9 @@ struct TileQueries;
 // Compiled for each set of instructions for products of bytes. Centres are those in the places [first, stop); `first`
 // is a multiple of GROUP_STEP, and `stop` is too or is k.
 struct ByteKernels {
-    bool fast;  // whether the machine multiplies bytes faster than float32
+    bool fast;     // whether the machine multiplies bytes faster than float32
+    bool pairs;    // whether they need rows with this property
+    int sevenths;  // the time of a pair of row and centre, where the filter's is 7
     index_t panel;
     void (*two_smallest)(const ByteRows&, const ByteCenters&, index_t first, index_t stop, const index_t* id, int count,
                          ByteTile&);

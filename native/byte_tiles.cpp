@@ -16,7 +16,7 @@ void keep_bytes(index_t i, const std::int8_t* bytes, ByteTiles& out) {
 template <class T>
 void keep_row(const Dense<T>& rows, index_t i, float* v, std::int8_t* q, ByteTiles& out) {
     shift(rows.row(i), out.offset, out.scale, v);
-    const Quantized of = quantize(v, rows.d, [&](index_t j, auto bytes) { write(q + j, bytes); });
+    const Quantized of = quantize<false>(v, rows.d, [&](index_t j, auto bytes) { write(q + j, bytes); });
     if (!fits_bytes(of)) {
         out.norm2[i] = -1, out.limit[i] = std::numeric_limits<float>::infinity();
         return;
@@ -42,7 +42,9 @@ std::unique_ptr<FilterQueries> TileFilter::prepare(const double* c, index_t m) c
     Buffer<std::int8_t> q(words * 4);
     for (index_t j = 0; j < m; ++j) {
         shift(c + j * d, offset, scale, v.data());
-        const Quantized of = quantize(v.data(), d, [&](index_t i, auto bytes) { write(q.data() + i, bytes); });
+        const auto write_bytes = [&](index_t i, auto bytes) { write(q.data() + i, bytes); };
+        const Quantized of =
+            kernels->pairs ? quantize<true>(v.data(), d, write_bytes) : quantize<false>(v.data(), d, write_bytes);
         if (!fits_bytes(of)) return nullptr;
         for (index_t w = 0; w < words; ++w) out->word[w * m + j] = read<std::int32_t>(q.data() + 4 * w);
         out->start[j] = -128 * of.sum, out->step[j] = of.step;

@@ -34,9 +34,14 @@ inline float largest_of(vf v) {
 
 using Bytes = Vector<std::int8_t, W>;
 
-// `v` is the vector in float32, which rounds each coordinate once. Calls write_bytes(first, q) for W bytes at a time,
-// and for each of the rest.
-template <class Write>
+template <int... I>
+inline vf neighbours_swapped(vf v, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, (I ^ 1)...);
+}
+
+// PAIRS: see ByteRows. `v` is the vector in float32, which rounds each coordinate once. Calls write_bytes(first, q) for
+// W bytes at a time, and for each of the rest.
+template <bool PAIRS, class Write>
 Quantized quantize(const float* v, index_t d, Write&& write_bytes) {
     Quantized out;
     const index_t whole = d / W * W;
@@ -46,15 +51,17 @@ Quantized quantize(const float* v, index_t d, Write&& write_bytes) {
         const vf a = load(v + j), b = a < 0 ? -a : a;
         const vd wide = __builtin_convertvector(a, vd);
         squares += wide * wide;
-        most = most < b ? b : most;
+        const vf size = PAIRS ? b + neighbours_swapped(b, AllLanes{}) : b;
+        most = most < size ? size : most;
     }
     float largest = largest_of(most);
     for (int l = 0; l < W; ++l) out.norm2 += squares[l];
     for (index_t j = whole; j < d; ++j) {
         out.norm2 += static_cast<double>(v[j]) * static_cast<double>(v[j]);
-        largest = std::max(largest, std::fabs(v[j]));
+        largest = std::max(largest, std::fabs(v[j]) + (PAIRS && j % 2 ? std::fabs(v[j - 1]) : 0));
     }
-    // Rounded up, so that no byte is beyond 127.
+    // Rounded up, so that no byte is beyond 127. Of two, the sum is below 127 before each is rounded by at most 1/2: so
+    // it is below 128 after.
     out.step = largest * ((1 + 0x1p-20f) / MAX_BYTE);
     const float inverse = out.step > std::numeric_limits<float>::min() ? 1 / out.step : 0;
     vf residual{}, bytes{};

@@ -1,12 +1,20 @@
 // Chooses the kernels of the best instruction set that this machine can run.
 #include <cstring>
 
+#if defined(KV_ARM_DOT)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 #include "kernels.hpp"
 
 namespace kv {
 
 namespace plain { extern const Kernels kernels; }
 namespace plain_bytes { extern const ByteKernels byte_kernels; }
+#if defined(KV_ARM_DOT)
+namespace plain_dot { extern const ByteKernels byte_kernels; }
+#endif
 #if defined(KV_X86)
 namespace v2 { extern const Kernels kernels; }
 namespace v3 { extern const Kernels kernels; }
@@ -29,17 +37,30 @@ std::vector<const Kernels*> available_kernels() {
     return out;
 }
 
-const ByteKernels& choose_byte_kernels(const Kernels& set) {
+std::vector<const ByteKernels*> available_byte_kernels(const Kernels& set) {
+    std::vector<const ByteKernels*> out;
 #if defined(KV_X86)
     __builtin_cpu_init();
-    if (&set == &v4::kernels)
-        return __builtin_cpu_supports("avx512vnni") ? v4_vnni::byte_kernels : v4_bytes::byte_kernels;
-    if (&set == &v3::kernels) return __builtin_cpu_supports("avxvnni") ? v3_vnni::byte_kernels : v3_bytes::byte_kernels;
-    if (&set == &v2::kernels) return v2_bytes::byte_kernels;
+    if (&set == &v4::kernels) {
+        out.push_back(&v4_bytes::byte_kernels);
+        if (__builtin_cpu_supports("avx512vnni")) out.push_back(&v4_vnni::byte_kernels);
+    } else if (&set == &v3::kernels) {
+        out.push_back(&v3_bytes::byte_kernels);
+        if (__builtin_cpu_supports("avxvnni")) out.push_back(&v3_vnni::byte_kernels);
+    } else if (&set == &v2::kernels) {
+        out.push_back(&v2_bytes::byte_kernels);
+    }
 #endif
-    (void)set;
-    return plain_bytes::byte_kernels;
+    if (&set == &plain::kernels) {
+        out.push_back(&plain_bytes::byte_kernels);
+#if defined(KV_ARM_DOT)
+        if (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) out.push_back(&plain_dot::byte_kernels);
+#endif
+    }
+    return out;
 }
+
+const ByteKernels& choose_byte_kernels(const Kernels& set) { return *available_byte_kernels(set).back(); }
 
 const Kernels* choose_kernels(const char* name) {
     const auto all = available_kernels();

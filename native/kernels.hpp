@@ -181,7 +181,8 @@ struct Kernels {
 // this machine cannot run them.
 const Kernels* choose_kernels(const char* name);
 std::vector<const Kernels*> available_kernels();
-// Returns those that go with these kernels, and are the fastest on this machine.
+// Those that go with these kernels and that this machine can run, the fastest last.
+std::vector<const ByteKernels*> available_byte_kernels(const Kernels& set);
 const ByteKernels& choose_byte_kernels(const Kernels& set);
 
 #ifdef KV_ISA

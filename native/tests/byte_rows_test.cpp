@@ -1,4 +1,5 @@
-// Compares the bounds of byte_rows.hpp with distances in long double, on every set of kernels, for many magnitudes.
+// Compares the bounds of byte_rows.hpp with distances in long double, on every set of kernels, for many magnitudes, and
+// products of extreme bytes with those of integers.
 #define KV_ISA plain
 #include <cstdio>
 
@@ -27,15 +28,25 @@ std::pair<Real, Real> exact(const T* x, const double* c, const ByteRows& bytes) 
     return {of_c / 2 - product, of_x};
 }
 
+// Neighbours whose magnitudes add up to more than they may.
+int large_pairs(const ByteRows& bytes) {
+    int large = 0;
+    for (std::size_t at = 0; at < bytes.q.size(); at += 2)
+        large += std::abs(bytes.q[at]) + std::abs(bytes.q[at + 1]) > (bytes.pairs ? 127 : 254);
+    return large;
+}
+
 // Each centre is compared by itself: then `best` is its bound. `shrink`: of the errors of the rows, as a mistake.
 template <class T>
-Count compare(const Data<T>& rows, const std::vector<double>& centers, const Kernels& set, float shrink) {
+Count compare(const Data<T>& rows, const std::vector<double>& centers, const Kernels& set, const ByteKernels& kernels,
+              float shrink) {
     Count out;
     const index_t d = rows.d, k = static_cast<index_t>(centers.size()) / d;
     ByteRows bytes;
+    bytes.pairs = kernels.pairs;
     if (!set.make_byte_rows(rows.view(false), bytes)) return out;
     for (float& error : bytes.error) error *= shrink;
-    const ByteKernels& kernels = choose_byte_kernels(set);
+    out.wrong += large_pairs(bytes);
     std::vector<index_t> id(rows.n);
     for (index_t i = 0; i < rows.n; ++i) id[i] = i;
     for (index_t j = 0; j < k; ++j) {
@@ -66,11 +77,11 @@ Count compare(const Data<T>& rows, const std::vector<double>& centers, const Ker
 }
 
 template <class T>
-Count compare_all(const Kernels& set, float shrink) {
+Count compare_all(const Kernels& set, const ByteKernels& kernels, float shrink) {
     std::mt19937 rng(5);
     std::normal_distribution<double> normal;
     Count all;
-    for (const index_t d : {1, 15, 16, 67, 200})
+    for (const index_t d : {1, 2, 15, 16, 67, 200})
         for (const double scale : {1e-30, 1.0, 1e20})
             for (const double offset : {0.0, 1e4}) {
                 const auto number = [&](index_t i, index_t j, auto&) {
@@ -84,23 +95,98 @@ Count compare_all(const Kernels& set, float shrink) {
                     for (index_t j = 0; j < d; ++j)
                         centers.push_back(static_cast<double>(rows.x[i * d + j]) +
                                           (i % 2 ? 0 : scale * normal(rng) / 9));
-                const Count one = compare(rows, centers, set, shrink);
+                const Count one = compare(rows, centers, set, kernels, shrink);
                 all.wrong += one.wrong, all.pairs += one.pairs, all.width = std::max(all.width, one.width);
             }
     return all;
 }
 
+// ---- products of bytes ----
+
+// Two neighbours as large as rows may have them; the first two give the largest sums.
+std::vector<std::pair<int, int>> extremes(bool pairs) {
+    if (pairs) return {{64, 63}, {-64, -63}, {127, 0}, {-127, 0}, {0, 127}, {0, -127}, {63, -64}, {-63, 64}};
+    return {{127, 127}, {-127, -127}, {127, -127}, {-127, 127}};
+}
+
+// Rows 0 and 1 have one sign. In the others signs change, so that most sums are below 2^24, where float32 is exact.
+ByteRows extreme_rows(index_t n, index_t d, bool pairs, std::mt19937& rng) {
+    ByteRows rows;
+    rows.n = n, rows.d = d, rows.width = (d + 63) / 64 * 64, rows.pairs = pairs;
+    rows.q.assign(n * rows.width, 0), rows.start.assign(n, 0), rows.step.assign(n, 1);
+    for (Buffer<float>* of : {&rows.error, &rows.norm, &rows.norm2}) of->assign(n, 0);
+    const auto of = extremes(pairs);
+    for (index_t i = 0; i < n; ++i)
+        for (index_t j = 0; j < d; j += 2) {
+            const auto [a, b] = of[i < 2 ? i : rng() % of.size()];
+            std::int8_t* q = &rows.q[i * rows.width + j];
+            q[0] = static_cast<std::int8_t>(a), q[1] = static_cast<std::int8_t>(j + 1 < d ? b : 0);
+            rows.start[i] -= 128 * (q[0] + q[1]);
+        }
+    return rows;
+}
+
+// Centres with all bytes 127, with all -127, and with both.
+ByteCenters extreme_centers(index_t k, const ByteRows& rows, index_t panel, std::mt19937& rng) {
+    const index_t padded = (k + panel - 1) / panel * panel;
+    ByteCenters out;
+    out.k = k, out.width = rows.width, out.panel = panel;
+    out.p.assign(padded * rows.width, 128), out.step.assign(padded, 1);
+    for (Buffer<float>* of : {&out.half, &out.norm, &out.error}) of->assign(padded, 0);
+    for (index_t c = 0; c < k; ++c)
+        for (index_t j = 0; j < rows.d; ++j) {
+            const bool positive = c < 2 ? c == 0 : rng() % 2;
+            out.p[c / panel * panel * rows.width + j / 4 * 4 * panel + c % panel * 4 + j % 4] = positive ? 255 : 1;
+        }
+    return out;
+}
+
+std::int64_t product(const ByteRows& rows, index_t i, const ByteCenters& centers, index_t c) {
+    const std::uint8_t* p = &centers.p[c / centers.panel * centers.panel * centers.width + c % centers.panel * 4];
+    std::int64_t sum = 0;
+    for (index_t j = 0; j < rows.d; ++j)
+        sum += static_cast<std::int64_t>(rows.row(i)[j]) * (p[j / 4 * 4 * centers.panel + j % 4] - 128);
+    return sum;
+}
+
+// How many products differ from those of integers. A kernel shows the product with the one centre that is not
+// infinitely far, in float32.
+int wrong_products(const ByteKernels& kernels, index_t d, bool pairs) {
+    std::mt19937 rng(7);
+    const index_t k = kernels.panel + 2;
+    const ByteRows rows = extreme_rows(7, d, pairs, rng);
+    ByteCenters centers = extreme_centers(k, rows, kernels.panel, rng);
+    const index_t id[] = {0, 1, 2, 3, 4, 5, 6};
+    int wrong = 0;
+    for (const index_t c : {index_t{0}, index_t{1}, kernels.panel - 1, k - 1}) {
+        centers.half.assign(centers.half.size(), std::numeric_limits<float>::infinity());
+        centers.half[c] = 0;
+        ByteTile tile;
+        kernels.two_smallest(rows, centers, 0, k, id, 7, tile);
+        for (int r = 0; r < 7; ++r)
+            wrong += tile.arg[r] != c || tile.best[r] != -static_cast<float>(product(rows, r, centers, c));
+    }
+    return wrong;
+}
+
+void check_kernels(const Kernels& set, const ByteKernels& kernels) {
+    const Count f32 = compare_all<float>(set, kernels, 1), f64 = compare_all<double>(set, kernels, 1);
+    std::printf("%s%s: %d pairs, width %g\n", set.name, kernels.pairs ? ", products in 16 bits" : "",
+                f32.pairs + f64.pairs, std::max(f32.width, f64.width));
+    check(f32.wrong == 0 && f64.wrong == 0, "a bound is wrong");
+    check(f32.pairs > 10000 && f64.pairs > 10000, "too few pairs were compared");
+    check(f32.width < 0.2 && f64.width < 0.2, "the bounds are wide");
+    check(compare_all<float>(set, kernels, 0.01f).wrong > 0, "a wrong bound was not found");
+
+    for (const index_t d : {index_t{1}, index_t{2}, index_t{63}, index_t{384}, MOST_BYTES})
+        check(wrong_products(kernels, d, kernels.pairs) == 0, "a product is wrong");
+    if (kernels.pairs) check(wrong_products(kernels, 384, false) > 0, "a product beyond 16 bits was not found");
+}
+
 }  // namespace
 
 int main() {
-    for (const Kernels* set : available_kernels()) {
-        const Count f32 = compare_all<float>(*set, 1), f64 = compare_all<double>(*set, 1);
-        std::printf("%s: %d pairs, width %g\n", set->name, f32.pairs + f64.pairs, std::max(f32.width, f64.width));
-        check(f32.wrong == 0 && f64.wrong == 0, "a bound is wrong");
-        check(f32.pairs > 10000 && f64.pairs > 10000, "too few pairs were compared");
-        check(f32.width < 0.2 && f64.width < 0.2, "the bounds are wide");
-
-        check(compare_all<float>(*set, 0.01f).wrong > 0, "a wrong bound was not found");
-    }
-    return 0;
+    for (const Kernels* set : available_kernels())
+        for (const ByteKernels* kernels : available_byte_kernels(*set)) check_kernels(*set, *kernels);
+    return failed != 0;
 }
