@@ -117,14 +117,14 @@ class InMemoryAssigner:
     def _new_sums(self, k: int, scale: SumScale) -> ClusterSums:
         """Without a table: only of the weights, as if the rows were zero."""
         rows = self._rows if self._has_table else Rows.of(scipy.sparse.csr_array((self._rows.n, 1)))
-        return ClusterSums(rows, self._weight, k, scale)
+        return ClusterSums(rows, self._weight, k, scale, narrow=True)
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
         sums, moved = self._sums, self._moved(centers, moves)
         changed = self._scan.assign(centers, moved, self.labels, sums.changes)
         if changed:
             sums.update(self.labels, changed)
-        exact: ExactSums | SumsByLabel = sums.sums
+        exact: Any = sums.sums
         if not self._has_table:
             exact = SumsByLabel(self._rows, self._weight, self.labels, len(sums.counts), sums.scale)
         return ExactStatistics(exact, sums.weights, sums.counts, changed, self._exact_cost)

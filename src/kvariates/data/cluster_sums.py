@@ -8,15 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.data.exact_sums import LEVEL_BITS, LIMBS, ExactSums, Limbs, exponent_of, to_float
+from kvariates.data.exact_sums import (
+    LEVEL_BITS,
+    LIMBS,
+    NARROW_DIGITS,
+    ExactSums,
+    Limbs,
+    NarrowSums,
+    exponent_of,
+    to_float,
+)
 from kvariates.data.rows import F64, Labels, Rows
 
 SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # a product of positive values may be 0
+SMALL_TABLE = 2**15  # sums, of which each thread can have a table of its own (native/update.hpp)
 TABLE = 8  # sparse rows store at least so many values for each of a table of running sums
 
 
@@ -55,32 +66,49 @@ class SumScale:
         return exponent_of(self.largest * self.heaviest), exponent_of(self.heaviest)
 
     @property
-    def levels(self) -> int:
+    def bits(self) -> int:
+        """From the highest bit of the largest term to the lowest one of the smallest."""
         smallest = self.smallest * self.lightest
         if not np.isfinite(smallest):
-            return 1
+            return self.digits
         top, lowest = self.exponents[0], exponent_of(max(smallest, SUBNORMAL))
-        return max(1, -(-(top - lowest + self.digits) // LEVEL_BITS))
+        return top - lowest + self.digits
+
+    @property
+    def levels(self) -> int:
+        return max(1, -(-self.bits // LEVEL_BITS))
 
 
 class ClusterSums:
     """Exact sums, weights and counts, kept up to date by moving the rows whose labels changed.
 
-    `scale`: that of all shards, if the rows are a part of more rows.
+    `scale`: that of all shards, if the rows are a part of more rows. `narrow`: sums that need few
+    bits are kept in `NarrowSums`, if there are many.
     """
 
+    sums: ExactSums | NarrowSums
+
     def __init__(
-        self, rows: Rows, weight: F64 | None, k: int, scale: SumScale | None = None
-    ) -> None:
+        self, rows: Rows, weight: F64 | None, k: int, scale: SumScale | None = None, *,
+        narrow: bool = False,
+    ) -> None:  # fmt: skip
         self._rows, self._weight = rows, weight
         self.scale = SumScale.of(rows, weight) if scale is None else scale
         of_values, of_weights = self.scale.exponents
-        levels = self.scale.levels
-        self.sums = ExactSums(np.zeros((levels, k, LIMBS, rows.d), dtype=np.int64), of_values)
+        levels, bits = self.scale.levels, self.scale.bits
+        if narrow and self._few_bits() and k * rows.d > SMALL_TABLE:
+            self.sums = NarrowSums.zeros(k, rows.d, of_values, bits)
+        else:
+            limbs = np.zeros((levels, k, LIMBS, rows.d), dtype=np.int64)
+            self.sums = ExactSums(limbs, of_values)
         self.weights = ExactSums(np.zeros((1, k, LIMBS, 1), dtype=np.int64), of_weights)
         self.counts = np.zeros(k, dtype=np.int64)  # rows of positive weight
         self.changes = _native.Changes()  # the last changes of labels, filled by a scan
         self._empty = True
+
+    def _few_bits(self) -> bool:
+        plain = self._rows.dense and self._rows.dtype == np.float32 and self._weight is None
+        return plain and self.scale.bits <= NARROW_DIGITS[1]
 
     def update(self, labels: Labels, changed: int) -> None:
         """Move the rows whose labels changed, or add up all rows again if that is less work."""
@@ -92,6 +120,12 @@ class ClusterSums:
         self._empty = False
         of_values, of_weights = self.scale.exponents
         weights = self.weights.limbs[0, :, :, 0]
+        if isinstance(self.sums, NarrowSums):
+            of_sums = self.sums.low, self.sums.high, self.sums.digits, weights, self.counts
+            _native.update_narrow(
+                self._rows.view, labels, changes, *of_sums, of_values, of_weights
+            )
+            return self
         for level, limbs in enumerate(self.sums.limbs):
             exponents = of_values - LEVEL_BITS * level, of_weights
             of_level = limbs, weights, self.counts, *exponents, level, self.scale.smallest
@@ -138,7 +172,7 @@ class SumsByLabel:
         sums = ClusterSums(self.rows, self.weight, self.k, self.scale)
         return sums.recompute(self.labels).sums
 
-    def __add__(self, other: ExactSums | SumsByLabel) -> ExactSums:
+    def __add__(self, other: Any) -> ExactSums:
         return self._table + other
 
 
@@ -165,7 +199,7 @@ class ExactStatistics:
     `cost_of` returns an `exact_total`, and is called when the cost is read.
     """
 
-    exact_sums: ExactSums | SumsByLabel
+    exact_sums: ExactSums | NarrowSums | SumsByLabel
     exact_weights: ExactSums
     counts: NDArray[np.int64]
     changed: int | None
