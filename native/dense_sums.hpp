@@ -1,5 +1,6 @@
 // Cluster sums of dense rows in fewer limbs than exact_sums.hpp has, for up to 2^12 rows of a cluster at a time: two of
-// 45 and 47 bits, or a single one of 51 bits if every value is a multiple of its unit. The whole sums are the same.
+// 45 and 47 bits, or a single one of 51 bits if every value is a multiple of its unit; or directly in narrow sums. The
+// whole sums are the same.
 #pragma once
 
 #include <memory>

@@ -6,7 +6,7 @@ They are kept up to date while rows change clusters, also one at a time (Hartiga
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from kvariates.data.exact_sums import (
     LEVEL_BITS,
     LIMBS,
     NARROW_DIGITS,
+    Clusters,
     ExactSums,
     Limbs,
     NarrowSums,
@@ -86,7 +87,7 @@ class ClusterSums:
     bits are kept in `NarrowSums`, if there are many.
     """
 
-    sums: ExactSums | NarrowSums
+    sums: Any  # ExactSums or, if `narrow`, perhaps NarrowSums
 
     def __init__(
         self, rows: Rows, weight: F64 | None, k: int, scale: SumScale | None = None, *,
@@ -104,7 +105,7 @@ class ClusterSums:
         self.weights = ExactSums(np.zeros((1, k, LIMBS, 1), dtype=np.int64), of_weights)
         self.counts = np.zeros(k, dtype=np.int64)  # rows of positive weight
         self.changes = _native.Changes()  # the last changes of labels, filled by a scan
-        self._empty = True
+        self.empty = True  # no row was added yet
 
     def _few_bits(self) -> bool:
         plain = self._rows.dense and self._rows.dtype == np.float32 and self._weight is None
@@ -112,19 +113,17 @@ class ClusterSums:
 
     def update(self, labels: Labels, changed: int) -> None:
         """Move the rows whose labels changed, or add up all rows again if that is less work."""
-        again = self._empty or self.changes.overflowed or 2 * changed > self._rows.n
+        again = self.empty or self.changes.overflowed or 2 * changed > self._rows.n
         self.recompute(labels, None if again else self.changes)
 
     def recompute(self, labels: Labels, changes: _native.Changes | None = None) -> ClusterSums:
         """Add up all rows, or only move those of the changes; return these sums."""
-        self._empty = False
+        self.empty = False
         of_values, of_weights = self.scale.exponents
         weights = self.weights.limbs[0, :, :, 0]
         if isinstance(self.sums, NarrowSums):
             of_sums = self.sums.low, self.sums.high, self.sums.digits, weights, self.counts
-            _native.update_narrow(
-                self._rows.view, labels, changes, *of_sums, of_values, of_weights
-            )
+            _native.update_narrow(self._rows.view, labels, changes, *of_sums, of_values, of_weights)
             return self
         for level, limbs in enumerate(self.sums.limbs):
             exponents = of_values - LEVEL_BITS * level, of_weights
@@ -159,6 +158,9 @@ class SumsByLabel:
     def limbs(self) -> Limbs:
         return self._table.limbs
 
+    def part(self, clusters: Clusters) -> ExactSums:
+        return self._table.part(clusters)
+
     @property
     def values(self) -> F64:
         if self.rows.dense or self.scale.levels > 1:
@@ -169,11 +171,13 @@ class SumsByLabel:
 
     @property
     def _table(self) -> ExactSums:
-        sums = ClusterSums(self.rows, self.weight, self.k, self.scale)
-        return sums.recompute(self.labels).sums
+        sums = ClusterSums(self.rows, self.weight, self.k, self.scale).recompute(self.labels)
+        table: ExactSums = sums.sums
+        return table
 
     def __add__(self, other: Any) -> ExactSums:
-        return self._table + other
+        total: ExactSums = self._table + other
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +203,7 @@ class ExactStatistics:
     `cost_of` returns an `exact_total`, and is called when the cost is read.
     """
 
-    exact_sums: ExactSums | NarrowSums | SumsByLabel
+    exact_sums: Any  # ExactSums, NarrowSums, SumsByLabel; of filled clusters ReplacedSums
     exact_weights: ExactSums
     counts: NDArray[np.int64]
     changed: int | None
@@ -208,7 +212,8 @@ class ExactStatistics:
     @property
     def sums(self) -> F64:
         """A new array."""
-        return self.exact_sums.values
+        sums: F64 = self.exact_sums.values
+        return sums
 
     @cached_property
     def weights(self) -> F64:
@@ -221,6 +226,15 @@ class ExactStatistics:
     @property
     def cost(self) -> float:
         return to_float(self.exact_cost)
+
+    def part(self, clusters: slice) -> ExactStatistics:
+        """Of some clusters."""
+        return replace(
+            self,
+            exact_sums=self.exact_sums.part(clusters),
+            exact_weights=self.exact_weights.part(clusters),
+            counts=self.counts[clusters],
+        )
 
     def __add__(self, other: ExactStatistics) -> ExactStatistics:
         """The statistics of the rows of both."""

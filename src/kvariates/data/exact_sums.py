@@ -7,7 +7,7 @@ out is at most ``2**(exponent - 93)``. The sums of the limbs are int64 (see nati
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from kvariates import _native
 
 F64 = NDArray[np.float64]
 Limbs = NDArray[np.int64]
+Clusters = slice | NDArray[np.int64]
 Integers = NDArray[np.object_]  # Python integers, which have no limit
 
 LIMBS = 3
@@ -60,6 +61,9 @@ class ExactSums:
             total = total + (((high << 62) + (middle << 31) + low) << (unit + 1074))
         return total
 
+    def part(self, clusters: Clusters) -> ExactSums:
+        return ExactSums(self.limbs[:, clusters], self.exponent)
+
     def __add__(self, other: Any) -> ExactSums:
         """`other` has limbs too. Pre: both have the same exponent."""
         return ExactSums(self.limbs + other.limbs, self.exponent)
@@ -99,6 +103,9 @@ class NarrowSums:
         _native.round_narrow(self.low, self.high, self.digits, self.exponent, out)
         return out
 
+    def part(self, clusters: Clusters) -> NarrowSums:
+        return replace(self, low=self.low[clusters], high=self.high[clusters])
+
     @property
     def limbs(self) -> Limbs:
         """Of the same sums as `ExactSums`: a new array."""
@@ -111,6 +118,21 @@ class NarrowSums:
     def __add__(self, other: Any) -> ExactSums:
         """`other` has limbs too. Pre: both have the same exponent."""
         return ExactSums(self.limbs + other.limbs, self.exponent)
+
+
+@dataclass(frozen=True, eq=False)
+class ReplacedSums:
+    """Sums of which those of some clusters are others."""
+
+    sums: Any
+    clusters: NDArray[np.int64]
+    others: ExactSums
+
+    @property
+    def values(self) -> F64:
+        out: F64 = self.sums.values
+        out[self.clusters] = self.others.values
+        return out
 
 
 def cut(terms: F64, exponent: int) -> Limbs:
