@@ -168,10 +168,9 @@ template <class Rows>
 void update_all(const Rows& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums) {
     if (sums.narrow.low) {
         const double work = static_cast<double>(moves.count()) * (rows.d + 4) * 4;
-        return update_by_clusters(rows, weight, moves, k, sums, threads_for(work),
-                                  [&](index_t from, index_t to, bool) {
-                                      return NarrowClusterSums(k, rows.d, from, to, sums);
-                                  });
+        return update_by_clusters(rows, weight, moves, k, sums, threads_for(work), [&](index_t from, index_t to, bool) {
+            return NarrowClusterSums(k, rows.d, from, to, sums);
+        });
     }
     std::mutex flushing;
     const auto with_words = [&](auto words) {
