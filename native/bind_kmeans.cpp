@@ -154,6 +154,26 @@ void update(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, con
     run([&] { active->update(rows.view, w, to, changes, k, sums); });
 }
 
+// `low` and `high` have the shape k x d.
+NarrowSums narrow_sums(const Array<2, word_t>& low, const Array<2, std::int32_t>& high, int digits) {
+    require(extent(high, 0) == extent(low, 0) && extent(high, 1) == extent(low, 1), "narrow sums have other shapes");
+    require(digits > 0 && digits <= NarrowSums::MOST_DIGITS, "terms of narrow sums have too many digits");
+    return {low.data(), high.data(), digits};
+}
+
+void update_narrow(const Rows& rows, In<label_t> labels, const Changes* changes, Array<2, word_t> low,
+                   Array<2, std::int32_t> high, int digits, LimbTable total, Out<index_t> count, int exponent,
+                   int weight_exponent) {
+    const index_t n = rows.view.n, k = extent(low, 0);
+    require(!rows.view.sparse && extent(low, 1) == rows.view.d, "narrow sums are those of other rows");
+    require(extent(total, 0) == k && extent(total, 1) == LIMBS, "weights have the wrong shape");
+    ClusterSums sums{nullptr, total.data(), data_of(count, k), Scale(exponent), Scale(weight_exponent)};
+    sums.narrow = narrow_sums(low, high, digits);
+    const label_t* to = changes ? data_of(labels, n) : labels_of(labels, n, k);
+    if (changes) check_changes(*changes, to, n, k);
+    run([&] { active->update(rows.view, nullptr, to, changes, k, sums); });
+}
+
 void sums_by_label(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, int exponent, OutTable out) {
     const index_t n = rows.view.n, k = extent(out, 0);
     require(rows.view.sparse, "sums by label are for sparse rows only");
@@ -193,6 +213,13 @@ void round_limbs(LimbTables limbs, int exponent, OutTable out) {
             out.data()[j * d + i] = scale.rounded(Scale::whole(limbs.data() + j * LIMBS * d + i, d));
 }
 
+void round_narrow(Array<2, word_t> low, Array<2, std::int32_t> high, int digits, int exponent, OutTable out) {
+    const NarrowSums sums = narrow_sums(low, high, digits);
+    require(extent(out, 0) == extent(low, 0) && extent(out, 1) == extent(low, 1), "sums have the wrong shape");
+    const Scale scale(exponent);
+    for (index_t i = 0; i < length(low); ++i) out.data()[i] = scale.rounded(sums.whole(i));
+}
+
 auto sum_bins(In<double> terms, OptionalIn<double> weight) {
     const index_t n = length(terms);
     const double* w = data_of(weight, n);
@@ -227,6 +254,9 @@ void bind_kmeans(nb::module_& m) {
           "lower"_a, "sum"_a, "total"_a, "count"_a, "exponent"_a, "weight_exponent"_a);
     m.def("update", update, "rows"_a, "weight"_a.none(), "labels"_a, "changes"_a.none(), "sum"_a, "total"_a, "count"_a,
           "exponent"_a, "weight_exponent"_a, "coarser"_a, "smallest"_a);
+    m.def("update_narrow", update_narrow, "rows"_a, "labels"_a, "changes"_a.none(), "low"_a, "high"_a, "digits"_a,
+          "total"_a, "count"_a, "exponent"_a, "weight_exponent"_a);
+    m.def("round_narrow", round_narrow, "low"_a, "high"_a, "digits"_a, "exponent"_a, "out"_a);
     m.def("sums_by_label", sums_by_label, "rows"_a, "weight"_a.none(), "labels"_a, "exponent"_a, "out"_a);
     m.def("round_limbs", round_limbs, "limbs"_a, "exponent"_a, "out"_a);
     m.def("exact_bins", sum_bins, "terms"_a, "weight"_a.none());

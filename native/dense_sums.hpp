@@ -1,5 +1,6 @@
 // Cluster sums of dense rows in fewer limbs than exact_sums.hpp has, for up to 2^12 rows of a cluster at a time: two of
-// 45 and 47 bits, or a single one of 51 bits if every value is a multiple of its unit. The whole sums are the same.
+// 45 and 47 bits, or a single one of 51 bits if every value is a multiple of its unit; or directly in narrow sums. The
+// whole sums are the same.
 #pragma once
 
 #include <memory>
@@ -108,6 +109,53 @@ private:
             }
         }
         used_[j] = net_[j] = 0;
+    }
+};
+
+// The same in a table of narrow sums. Every cluster and feature belongs to one of them: terms are added at once.
+class NarrowClusterSums : public ClusterCounts {
+public:
+    NarrowClusterSums(index_t k, index_t d, index_t from, index_t to, const ClusterSums& sums)
+        : ClusterCounts(k), sums_(sums.narrow), d_(d), from_(from), width_(to - from) {
+        const double unit = sums.scale.unit * std::ldexp(1.0, UNIT_BITS[LIMBS - 1] - sums_.digits);
+        for (int part : {0, 1}) magic_[part] = std::ldexp(unit * 0x1.8p52, part == 0 ? SPLIT : 0);
+    }
+
+    // Adds or subtracts a row.
+    template <int SIGN, class T>
+    [[gnu::always_inline]] void add(const Dense<T>& rows, index_t i, double w, label_t j) {
+        add_values<SIGN>(rows.row(i) + from_, w, j);
+    }
+    template <int SIGN>
+    [[gnu::always_inline]] void add(const SmallRows& rows, index_t i, double w, label_t j) {
+        ensure_size(wide_, width_);
+        widen(rows, i, from_, from_ + width_, wide_.data());
+        add_values<SIGN>(wide_.data(), w, j);
+    }
+    void flush_all() {}
+
+private:
+    static constexpr int SPLIT = 31;  // bits of the lower part of a term
+    NarrowSums sums_;
+    index_t d_, from_, width_;
+    double magic_[2];
+    Buffer<float> wide_;  // a row of a small type
+
+    template <int SIGN, class T>
+    [[gnu::always_inline]] void add_values(const T* __restrict x, double w, label_t j) {
+        word_t* __restrict low = sums_.low + j * d_ + from_;
+        std::int32_t* __restrict high = sums_.high + j * d_ + from_;
+        const index_t width = width_;
+        const double first = magic_[0], second = magic_[1];
+        const word_t first_bits = std::bit_cast<word_t>(first), second_bits = std::bit_cast<word_t>(second);
+        for (index_t f = 0; f < width; ++f) {
+            const double term = w * static_cast<double>(x[f]), rounded = term + first;
+            const word_t upper = std::bit_cast<word_t>(rounded) - first_bits;
+            const word_t lower = std::bit_cast<word_t>(term - (rounded - first) + second) - second_bits;
+            const word_t units = static_cast<word_t>(SIGN) * ((upper << SPLIT) + lower), sum = low[f] + units;
+            high[f] += static_cast<std::int32_t>(sum < units) - static_cast<std::int32_t>(units >> 63);
+            low[f] = sum;
+        }
     }
 };
 

@@ -102,6 +102,20 @@ private:
     }
 };
 
+// Whole sums of terms that are multiples of 2^(e-digits), in units of that: 96 bits each, half the memory of limbs.
+struct NarrowSums {
+    static constexpr int MOST_DIGITS = 62;  // so that a term fits into a word, and a sum of 2^31 terms into 96 bits
+
+    word_t* low = nullptr;
+    std::int32_t* high = nullptr;
+    int digits = 0;
+
+    exact_t whole(index_t i) const {
+        const exact_t sum = exact_t{high[i]} * (exact_t{1} << 64) + low[i];
+        return sum * (exact_t{1} << (UNIT_BITS[LIMBS - 1] - digits));
+    }
+};
+
 // The sum of up to 2^15 terms in two wide limbs, of 45 and 47 bits: less work than three, and the same whole sum.
 struct ShortSum {
     const Scale& scale;

@@ -99,7 +99,8 @@ struct ClusterSums {
     // Parts of a term that coarser sums hold: it is rounded to these constants' units, one after the other, and only
     // the rest is added here. Empty unless values differ by more than 2^62.
     std::vector<double> coarser = {};
-    double smallest = 0;  // no value but zero is smaller
+    double smallest = 0;     // no value but zero is smaller
+    NarrowSums narrow = {};  // dense rows: in place of `sum`, if they are set
 };
 
 // A clustering that moves of single rows change. The centres are the means of the sums.

@@ -166,6 +166,12 @@ void update_all(const Csr<T>& rows, const double* weight, const Moves& moves, in
 template <class Rows>
     requires(!Rows::sparse)
 void update_all(const Rows& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums) {
+    if (sums.narrow.low) {
+        const double work = static_cast<double>(moves.count()) * (rows.d + 4) * 4;
+        return update_by_clusters(rows, weight, moves, k, sums, threads_for(work), [&](index_t from, index_t to, bool) {
+            return NarrowClusterSums(k, rows.d, from, to, sums);
+        });
+    }
     std::mutex flushing;
     const auto with_words = [&](auto words) {
         update_parts(rows, weight, moves, k, sums, [&](index_t from, index_t to, bool) {
@@ -215,12 +221,18 @@ void update_finer(const Rows& rows, const double* weight, const Moves& moves, co
         });
 }
 
+inline void clear(const ClusterSums& sums, index_t count) {
+    if (sums.sum) std::fill(sums.sum, sums.sum + count * LIMBS, 0);
+    if (sums.narrow.low) std::fill(sums.narrow.low, sums.narrow.low + count, 0);
+    if (sums.narrow.high) std::fill(sums.narrow.high, sums.narrow.high + count, 0);
+}
+
 // Without changes the sums are computed anew from `labels`.
 template <class Rows>
 void update(const Rows& rows, const double* weight, const label_t* labels, const Changes* changes, index_t k,
             const ClusterSums& sums) {
     const Moves moves{rows.n, labels, changes};
-    if (!changes) std::fill(sums.sum, sums.sum + k * LIMBS * rows.d, 0);
+    if (!changes) clear(sums, k * rows.d);
     if (!sums.coarser.empty()) return update_finer(rows, weight, moves, sums);
     if (!changes) {
         std::fill(sums.weight, sums.weight + k * LIMBS, 0);

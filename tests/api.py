@@ -33,7 +33,8 @@ data.block_data: BlockAssigner BlockData read_weights
 data.blocks: Block CountedBlocks SourceBlocks take_rows
 data.cluster_sums: ClusterSums FloatStatistics SumsByLabel SumScale
 data.distance_tables: DistanceLists DistanceTable StreamedDistances
-data.exact_sums: exact_total ExactSums exponent_of from_float LIMBS to_float unscaled whole
+data.exact_sums: exact_total ExactSums exponent_of from_float LIMBS NarrowSums
+    to_float unscaled whole
 data.exchanges: exchange_distances exchange_rows ExchangeOptions
 data.graph: Graph NeighborLists
 data.host_data: HostData

@@ -117,6 +117,16 @@ struct Test {
         return e;
     }
 
+    // Whether all values are multiples of the units of narrow sums.
+    bool narrow() const {
+        bool fit = !view.sparse;
+        for (const T v : data.x) {
+            const double units = std::ldexp(static_cast<double>(v), NarrowSums::MOST_DIGITS - exponent());
+            fit &= units == std::rint(units);
+        }
+        return fit;
+    }
+
     void sums_follow_changes(std::vector<double> c, std::vector<label_t> labels, std::mt19937& rng) const {
         Sums fresh(k, d, exponent()), running(k, d, exponent());
         std::vector<double> weights(n, 2);
@@ -128,11 +138,25 @@ struct Test {
         expect(rows == n - 1 && weight == 2.0 * static_cast<double>(n - 1), "a row of weight zero is not counted");
         Changes changes;
         kernels.update(view, nullptr, labels.data(), nullptr, k, running.view());
+        Sums counts(k, d, exponent());
+        std::vector<word_t> low(k * d);
+        std::vector<std::int32_t> high(k * d);
+        ClusterSums less = counts.view();
+        less.narrow = {low.data(), high.data(), NarrowSums::MOST_DIGITS};
+        if (narrow()) kernels.update(view, nullptr, labels.data(), nullptr, k, less);
         for (double& v : c) v += 0.01 * static_cast<double>(rng() % 3);
         kernels.assign(view, c.data(), k, labels.data(), &changes, 0.01f);
         kernels.update(view, nullptr, labels.data(), changes.overflowed ? nullptr : &changes, k, running.view());
         kernels.update(view, nullptr, labels.data(), nullptr, k, fresh.view());
         expect(fresh == running, "running sums equal fresh ones");
+        if (narrow()) {
+            kernels.update(view, nullptr, labels.data(), changes.overflowed ? nullptr : &changes, k, less);
+            bool same = counts.count == fresh.count;
+            for (index_t j = 0; j < k; ++j)
+                for (index_t i = 0; i < d; ++i)
+                    same &= less.narrow.whole(j * d + i) == Scale::whole(&fresh.limbs[j * LIMBS * d + i], d);
+            expect(same, "narrow sums equal others");
+        }
         double largest = 0, sum = 0;
         for (index_t i = 0; i < n; ++i)
             if (labels[i] == 0)

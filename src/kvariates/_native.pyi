@@ -162,6 +162,19 @@ def update(
     coarser: int,  # how many coarser sums hold parts of the values
     smallest: float,  # no value but zero is smaller
 ) -> None: ...
+def update_narrow(
+    rows: RowsView,  # dense, without weights
+    labels: Labels,
+    changes: Changes | None,
+    low: U64,  # (k, d): words of the sums
+    high: I32,  # (k, d)
+    digits: int,  # of a term
+    total: I64,
+    count: I64,
+    exponent: int,
+    weight_exponent: int,
+) -> None: ...
+def round_narrow(low: U64, high: I32, digits: int, exponent: int, out: F64) -> None: ...
 def sums_by_label(
     rows: RowsView,  # sparse
     weight: F64 | None,

@@ -114,7 +114,7 @@ def fit_kmeans(
             if o.max_iter == 0:
                 found = evaluated(data, centers, 0, converged=False)
             elif isinstance(refinement, str):
-                found = lloyd(data, centers, stop, refinement)
+                found = lloyd(data, centers, stop, refinement, overwrite=True)
             else:
                 found = refinement(RefineProblem(data, centers, stop, lloyd, rng, unit))
         if best is None or found.inertia < best.inertia:
@@ -128,11 +128,11 @@ def fit_kmeans(
 def _first_centers(
     data: Data, objective: Objective, o: FitOptions, rng: np.random.Generator
 ) -> F64:
-    """In the objective's coordinates."""
+    """In the objective's coordinates: an array of their own, which a refinement may overwrite."""
     if isinstance(o.init, np.ndarray):
-        return o.init
+        return o.init.copy()
     if callable(o.init):
-        return o.init(data, rng)
+        return o.init(data, rng).copy()
 
     def lloyd(part: Any, centers: F64) -> LloydResult:
         looser = o.looser if len(centers) < o.k else 1.0

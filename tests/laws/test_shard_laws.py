@@ -12,13 +12,17 @@ from api import (
     ClusterSums,
     ExactSums,
     FloatStatistics,
+    HostData,
     InMemoryAssigner,
     MeanUpdate,
+    NarrowSums,
     Rows,
     StopRule,
     SumsByLabel,
     lloyd,
+    refine,
     total_cost,
+    unit_rows,
     whole,
 )
 from api import cluster_sums_module as cluster_sums
@@ -276,3 +280,54 @@ def test_moving_rows_back_and_forth_leaves_no_trace(layout, dtype):
         fresh = ClusterSums(view, None, 7).recompute(assigner.labels)
         assert wholes(found.exact_sums) == wholes(fresh.sums)
         assert np.array_equal(found.counts, fresh.counts)
+
+
+@pytest.mark.parametrize(("bits", "narrow"), [(0, True), (20, True), (38, True), (39, False)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_sums_in_less_memory_are_the_same(bits, narrow, dtype):
+    """Also of negative values, of values of many sizes, and after rows have moved."""
+    n, d, k = 2500, 96, 400
+    rng = np.random.default_rng(bits)
+    X = (rng.uniform(1, 2, (n, d)) * rng.choice([-1, 1], (n, d))).astype(dtype)
+    if dtype == np.float32:
+        X *= 2.0 ** -rng.integers(0, bits + 1, (n, d)).astype(np.float32)
+    view = Rows.of(X)
+    less = ClusterSums(view, None, k, narrow=True)
+    assert isinstance(less.sums, NarrowSums) == (narrow or dtype == np.float16)
+    assigner = InMemoryAssigner(view, None, k)
+    centers = start(X, k).astype(np.float64)
+    for _ in range(4):
+        found = assigner.assign(centers)
+        fresh = ClusterSums(view, None, k).recompute(assigner.labels)
+        less.recompute(assigner.labels)
+        for sums in (found.exact_sums, less.sums):
+            assert wholes(sums) == wholes(fresh.sums)
+            np.testing.assert_array_equal(sums.values, fresh.sums.values)
+        np.testing.assert_array_equal(found.counts, fresh.counts)
+        np.testing.assert_array_equal(found.weights, fresh.weights.values[:, 0])
+        centers = fresh.sums.values / np.maximum(fresh.counts, 1)[:, None]
+
+
+@pytest.mark.parametrize("max_iter", [1, 4, 300])
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("lost", [0, 3])
+def test_centres_that_are_overwritten_end_at_the_same_place(max_iter, unit, dtype, lost):
+    """The first `lost` centres are far away: their clusters are empty."""
+    X = rows(1200, 7, dtype, seed=5)
+    X = unit_rows(X) if unit else X
+    data, init = HostData(Rows.of(X)), start(X, 150).astype(np.float64)
+    init[:lost] = -100 * init[:lost]
+    stop, ends = StopRule(max_iter, 0.0), []
+    for overwrite in (False, True):
+        given = init.copy()
+        ends.append(refine(data, given, stop, unit=unit, overwrite=overwrite))
+        assert np.array_equal(given, init) != overwrite
+    one, other = ends
+    np.testing.assert_array_equal(one.centers, other.centers)
+    np.testing.assert_array_equal(one.labels, other.labels)
+    assert (one.inertia, one.n_iter, one.converged) == (
+        other.inertia,
+        other.n_iter,
+        other.converged,
+    )

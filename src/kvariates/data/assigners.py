@@ -24,7 +24,7 @@ from kvariates.data.cluster_sums import (
     SumScale,
     table_pays,
 )
-from kvariates.data.exact_sums import ExactSums, exact_total
+from kvariates.data.exact_sums import ExactSums, ReplacedSums, exact_total
 from kvariates.data.rows import F64, Labels, Rows, total_cost
 from kvariates.data.scans import F32, SCANS, Scan
 
@@ -102,30 +102,31 @@ class InMemoryAssigner:
         self._rows, self._weight = rows, weight
         self.labels: Labels = np.full(rows.n, -1, dtype=np.int32)
         self._scan = SCANS[scan](rows, k) if isinstance(scan, str) else scan
-        self._has_table = table_pays(rows, k)
+        self.has_table = table_pays(rows, k)  # of running sums
         self._sums = self._new_sums(k, scale or SumScale.of(rows, weight))
         self._centers: F64 | None = None  # of the last assignment
+        self._overwritten: F64 | None = None  # how far they moved since, if they were overwritten
 
     @property
     def scale(self) -> SumScale:
         return self._sums.scale
 
     def set_scale(self, scale: SumScale) -> None:
-        """Pre: nothing was assigned yet."""
+        """The next assignment adds up all rows again."""
         self._sums = self._new_sums(len(self._sums.counts), scale)
 
     def _new_sums(self, k: int, scale: SumScale) -> ClusterSums:
         """Without a table: only of the weights, as if the rows were zero."""
-        rows = self._rows if self._has_table else Rows.of(scipy.sparse.csr_array((self._rows.n, 1)))
-        return ClusterSums(rows, self._weight, k, scale)
+        rows = self._rows if self.has_table else Rows.of(scipy.sparse.csr_array((self._rows.n, 1)))
+        return ClusterSums(rows, self._weight, k, scale, narrow=True)
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
         sums, moved = self._sums, self._moved(centers, moves)
         changed = self._scan.assign(centers, moved, self.labels, sums.changes)
-        if changed:
+        if changed or sums.empty:
             sums.update(self.labels, changed)
-        exact: ExactSums | SumsByLabel = sums.sums
-        if not self._has_table:
+        exact: Any = sums.sums
+        if not self.has_table:
             exact = SumsByLabel(self._rows, self._weight, self.labels, len(sums.counts), sums.scale)
         return ExactStatistics(exact, sums.weights, sums.counts, changed, self._exact_cost)
 
@@ -136,13 +137,28 @@ class InMemoryAssigner:
     def _moved(self, centers: F64, moves: F64 | None = None) -> F32 | None:
         """How far each centre moved, at most; these centres are kept for the next assignment."""
         before, self._centers = self._centers, centers
+        overwritten, self._overwritten = self._overwritten, None
         if before is None:
             return None
-        return upper_bounds(squared_moves(before, centers) if moves is None else moves)
+        if moves is not None:
+            return upper_bounds(moves)
+        bounds = upper_bounds(squared_moves(before, centers))
+        if overwritten is not None:
+            bounds += upper_bounds(overwritten)
+            bounds = np.nextafter(bounds, np.float32(np.inf))
+        return bounds
+
+    def overwritten(self, moves: F64) -> None:
+        """Tell that the centres of the last assignment were overwritten, and moved so far.
+
+        Their cost is not known from then on.
+        """
+        self._overwritten = moves
 
     def labelled(self, centers: F64) -> Labelled:
         """The labels of these centres: known if they are those of the last assignment."""
-        if self._centers is None or not np.array_equal(self._centers, centers):
+        before = self._centers if self._overwritten is None else None
+        if before is None or not np.array_equal(before, centers):
             self.relabel(centers)
         counts = np.bincount(self.labels, minlength=len(centers))
         inertia = total_cost(self._rows.costs(centers, self.labels), self._weight)
@@ -162,7 +178,7 @@ class InMemoryAssigner:
         return exact_total(self._costs(), self._weight)
 
     def _costs(self) -> F64:
-        assert self._centers is not None  # noqa: S101
+        assert self._centers is not None and self._overwritten is None  # noqa: PT018, S101
         return self._rows.costs(self._centers, self.labels)
 
 
@@ -175,18 +191,25 @@ def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) ->
     own = np.arange(given, dtype=np.int32)
     points = Rows.of(far.points[:given])
     rows = ClusterSums(points, far.weights[:given], given, assigner.scale).recompute(own)
-    sums, weights = statistics.exact_sums.limbs.copy(), statistics.exact_weights.limbs.copy()
-    counts = statistics.counts.copy()
     taken, filled = far.labels[:given], empty[:given]
+    # A copy of the sums of all clusters would take more memory than the centres.
+    changed, place = np.unique(np.concatenate([taken, filled]), return_inverse=True)
+    sums = statistics.exact_sums.part(changed).limbs
+    weights, counts = statistics.exact_weights.limbs.copy(), statistics.counts.copy()
     every: Any = slice(None)
-    for into, limbs in ((sums, rows.sums.limbs), (weights, rows.weights.limbs)):
-        np.subtract.at(into, (every, taken), limbs)
-        np.add.at(into, (every, filled), limbs)
+    for into, limbs, of, to in (
+        (sums, rows.sums.limbs, place[:given], place[given:]),
+        (weights, rows.weights.limbs, taken, filled),
+    ):
+        np.subtract.at(into, (every, of), limbs)
+        np.add.at(into, (every, to), limbs)
     np.subtract.at(counts, taken, rows.counts)
     np.add.at(counts, filled, rows.counts)
     return replace(
         statistics,
-        exact_sums=ExactSums(sums, statistics.exact_sums.exponent),
+        exact_sums=ReplacedSums(
+            statistics.exact_sums, changed, ExactSums(sums, statistics.exact_sums.exponent)
+        ),
         exact_weights=replace(statistics.exact_weights, limbs=weights),
         counts=counts,
     )

@@ -6,17 +6,29 @@ They are kept up to date while rows change clusters, also one at a time (Hartiga
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.data.exact_sums import LEVEL_BITS, LIMBS, ExactSums, Limbs, exponent_of, to_float
+from kvariates.data.exact_sums import (
+    LEVEL_BITS,
+    LIMBS,
+    NARROW_DIGITS,
+    Clusters,
+    ExactSums,
+    Limbs,
+    NarrowSums,
+    exponent_of,
+    to_float,
+)
 from kvariates.data.rows import F64, Labels, Rows
 
 SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # a product of positive values may be 0
+SMALL_TABLE = 2**15  # sums, of which each thread can have a table of its own (native/update.hpp)
 TABLE = 8  # sparse rows store at least so many values for each of a table of running sums
 
 
@@ -55,43 +67,64 @@ class SumScale:
         return exponent_of(self.largest * self.heaviest), exponent_of(self.heaviest)
 
     @property
-    def levels(self) -> int:
+    def bits(self) -> int:
+        """From the highest bit of the largest term to the lowest one of the smallest."""
         smallest = self.smallest * self.lightest
         if not np.isfinite(smallest):
-            return 1
+            return self.digits
         top, lowest = self.exponents[0], exponent_of(max(smallest, SUBNORMAL))
-        return max(1, -(-(top - lowest + self.digits) // LEVEL_BITS))
+        return top - lowest + self.digits
+
+    @property
+    def levels(self) -> int:
+        return max(1, -(-self.bits // LEVEL_BITS))
 
 
 class ClusterSums:
     """Exact sums, weights and counts, kept up to date by moving the rows whose labels changed.
 
-    `scale`: that of all shards, if the rows are a part of more rows.
+    `scale`: that of all shards, if the rows are a part of more rows. `narrow`: sums that need few
+    bits are kept in `NarrowSums`, if there are many.
     """
 
+    sums: Any  # ExactSums or, if `narrow`, perhaps NarrowSums
+
     def __init__(
-        self, rows: Rows, weight: F64 | None, k: int, scale: SumScale | None = None
-    ) -> None:
+        self, rows: Rows, weight: F64 | None, k: int, scale: SumScale | None = None, *,
+        narrow: bool = False,
+    ) -> None:  # fmt: skip
         self._rows, self._weight = rows, weight
         self.scale = SumScale.of(rows, weight) if scale is None else scale
         of_values, of_weights = self.scale.exponents
-        levels = self.scale.levels
-        self.sums = ExactSums(np.zeros((levels, k, LIMBS, rows.d), dtype=np.int64), of_values)
+        levels, bits = self.scale.levels, self.scale.bits
+        if narrow and self._few_bits() and k * rows.d > SMALL_TABLE:
+            self.sums = NarrowSums.zeros(k, rows.d, of_values, bits)
+        else:
+            limbs = np.zeros((levels, k, LIMBS, rows.d), dtype=np.int64)
+            self.sums = ExactSums(limbs, of_values)
         self.weights = ExactSums(np.zeros((1, k, LIMBS, 1), dtype=np.int64), of_weights)
         self.counts = np.zeros(k, dtype=np.int64)  # rows of positive weight
         self.changes = _native.Changes()  # the last changes of labels, filled by a scan
-        self._empty = True
+        self.empty = True  # no row was added yet
+
+    def _few_bits(self) -> bool:
+        plain = self._rows.dense and self._rows.dtype == np.float32 and self._weight is None
+        return plain and self.scale.bits <= NARROW_DIGITS[1]
 
     def update(self, labels: Labels, changed: int) -> None:
         """Move the rows whose labels changed, or add up all rows again if that is less work."""
-        again = self._empty or self.changes.overflowed or 2 * changed > self._rows.n
+        again = self.empty or self.changes.overflowed or 2 * changed > self._rows.n
         self.recompute(labels, None if again else self.changes)
 
     def recompute(self, labels: Labels, changes: _native.Changes | None = None) -> ClusterSums:
         """Add up all rows, or only move those of the changes; return these sums."""
-        self._empty = False
+        self.empty = False
         of_values, of_weights = self.scale.exponents
         weights = self.weights.limbs[0, :, :, 0]
+        if isinstance(self.sums, NarrowSums):
+            of_sums = self.sums.low, self.sums.high, self.sums.digits, weights, self.counts
+            _native.update_narrow(self._rows.view, labels, changes, *of_sums, of_values, of_weights)
+            return self
         for level, limbs in enumerate(self.sums.limbs):
             exponents = of_values - LEVEL_BITS * level, of_weights
             of_level = limbs, weights, self.counts, *exponents, level, self.scale.smallest
@@ -125,6 +158,9 @@ class SumsByLabel:
     def limbs(self) -> Limbs:
         return self._table.limbs
 
+    def part(self, clusters: Clusters) -> ExactSums:
+        return self._table.part(clusters)
+
     @property
     def values(self) -> F64:
         if self.rows.dense or self.scale.levels > 1:
@@ -135,11 +171,13 @@ class SumsByLabel:
 
     @property
     def _table(self) -> ExactSums:
-        sums = ClusterSums(self.rows, self.weight, self.k, self.scale)
-        return sums.recompute(self.labels).sums
+        sums = ClusterSums(self.rows, self.weight, self.k, self.scale).recompute(self.labels)
+        table: ExactSums = sums.sums
+        return table
 
-    def __add__(self, other: ExactSums | SumsByLabel) -> ExactSums:
-        return self._table + other
+    def __add__(self, other: Any) -> ExactSums:
+        total: ExactSums = self._table + other
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +203,7 @@ class ExactStatistics:
     `cost_of` returns an `exact_total`, and is called when the cost is read.
     """
 
-    exact_sums: ExactSums | SumsByLabel
+    exact_sums: Any  # ExactSums, NarrowSums, SumsByLabel; of filled clusters ReplacedSums
     exact_weights: ExactSums
     counts: NDArray[np.int64]
     changed: int | None
@@ -174,7 +212,8 @@ class ExactStatistics:
     @property
     def sums(self) -> F64:
         """A new array."""
-        return self.exact_sums.values
+        sums: F64 = self.exact_sums.values
+        return sums
 
     @cached_property
     def weights(self) -> F64:
@@ -187,6 +226,15 @@ class ExactStatistics:
     @property
     def cost(self) -> float:
         return to_float(self.exact_cost)
+
+    def part(self, clusters: slice) -> ExactStatistics:
+        """Of some clusters."""
+        return replace(
+            self,
+            exact_sums=self.exact_sums.part(clusters),
+            exact_weights=self.exact_weights.part(clusters),
+            counts=self.counts[clusters],
+        )
 
     def __add__(self, other: ExactStatistics) -> ExactStatistics:
         """The statistics of the rows of both."""

@@ -7,7 +7,7 @@ out is at most ``2**(exponent - 93)``. The sums of the limbs are int64 (see nati
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,13 @@ from kvariates import _native
 
 F64 = NDArray[np.float64]
 Limbs = NDArray[np.int64]
+Clusters = slice | NDArray[np.int64]
 Integers = NDArray[np.object_]  # Python integers, which have no limit
 
 LIMBS = 3
 LEVEL_BITS = 92
 MIDDLE = 2**31 - 1  # a middle or low limb without carry
+NARROW_DIGITS = 31, 62  # the least and the most of a term of `NarrowSums`
 SMALLEST = -900  # exponent; smaller terms would leave the range of float64
 LARGEST = 2.0**990  # of terms: above it, sums and the constants that cut terms could overflow
 
@@ -59,6 +61,9 @@ class ExactSums:
             total = total + (((high << 62) + (middle << 31) + low) << (unit + 1074))
         return total
 
+    def part(self, clusters: Clusters) -> ExactSums:
+        return ExactSums(self.limbs[:, clusters], self.exponent)
+
     def __add__(self, other: Any) -> ExactSums:
         """`other` has limbs too. Pre: both have the same exponent."""
         return ExactSums(self.limbs + other.limbs, self.exponent)
@@ -71,6 +76,63 @@ class ExactSums:
         totals = [total >> by for total in whole(self.limbs[0, 0].T)]
         limbs = [(total >> 62, total >> 31 & MIDDLE, total & MIDDLE) for total in totals]
         return ExactSums(np.array(limbs, dtype=np.int64).T[None, None].copy(), exponent)
+
+
+@dataclass(frozen=True, eq=False)
+class NarrowSums:
+    """A table of sums of terms with few digits, in half the memory: 96 bits each.
+
+    A sum is ``(high << 64) + low``, in units of ``2**(exponent - digits)``.
+    """
+
+    low: NDArray[np.uint64]  # (k, d)
+    high: NDArray[np.int32]
+    exponent: int
+    digits: int
+
+    @classmethod
+    def zeros(cls, k: int, d: int, exponent: int, digits: int) -> NarrowSums:
+        """Pre: terms have at most `digits` digits, and these are at most `NARROW_DIGITS`."""
+        low, high = np.zeros((k, d), dtype=np.uint64), np.zeros((k, d), dtype=np.int32)
+        return cls(low, high, exponent, max(digits, NARROW_DIGITS[0]))
+
+    @property
+    def values(self) -> F64:
+        """The sums rounded to float64, of shape (k, d)."""
+        out = np.empty(self.low.shape)
+        _native.round_narrow(self.low, self.high, self.digits, self.exponent, out)
+        return out
+
+    def part(self, clusters: Clusters) -> NarrowSums:
+        return replace(self, low=self.low[clusters], high=self.high[clusters])
+
+    @property
+    def limbs(self) -> Limbs:
+        """Of the same sums as `ExactSums`: a new array."""
+        below = self.digits - 30  # bits below the high limb
+        high = self.high.astype(np.int64) << 64 - below
+        high += (self.low >> np.uint64(below)).astype(np.int64)
+        rest = (self.low & np.uint64(2**below - 1)).astype(np.int64) << 62 - below
+        return np.stack([high, rest >> 31, rest & MIDDLE], axis=1)[None]
+
+    def __add__(self, other: Any) -> ExactSums:
+        """`other` has limbs too. Pre: both have the same exponent."""
+        return ExactSums(self.limbs + other.limbs, self.exponent)
+
+
+@dataclass(frozen=True, eq=False)
+class ReplacedSums:
+    """Sums of which those of some clusters are others."""
+
+    sums: Any
+    clusters: NDArray[np.int64]
+    others: ExactSums
+
+    @property
+    def values(self) -> F64:
+        out: F64 = self.sums.values
+        out[self.clusters] = self.others.values
+        return out
 
 
 def cut(terms: F64, exponent: int) -> Limbs:

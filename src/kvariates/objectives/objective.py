@@ -254,7 +254,9 @@ class DivergenceObjective:
     def density(self) -> DivergenceDirac:
         return DivergenceDirac(self.distortion)
 
-    def lloyd(self, data: HostData, centers: F64, stop: Stop, scan: str = "auto") -> LloydResult:
+    def lloyd(
+        self, data: HostData, centers: F64, stop: Stop, scan: str = "auto", overwrite: bool = False
+    ) -> LloydResult:
         distortion, rows, weight = self.distortion, data.rows, data.weight
         X, start = distortion.prepare(rows.X), distortion.prepare(centers)
         assigner = DivergenceAssigner(X, weight, len(start), distortion)

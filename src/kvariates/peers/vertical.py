@@ -374,7 +374,14 @@ class Aggregator:
         self._kept, asked = math.inf, replace(options, variance=data.spread())
         return fit_kmeans(data, objective, asked, rng, watch)
 
-    def lloyd(self, session: VerticalSession, rows: I64, stop: StopRule, scan: str) -> LloydResult:
+    def lloyd(
+        self,
+        session: VerticalSession,
+        rows: I64,
+        stop: StopRule,
+        scan: str,
+        overwrite: bool = False,
+    ) -> LloydResult:
         k = len(rows)
         session.ask("start", rows=rows)
         assigner = MaskedAssigner(session, k)

@@ -17,6 +17,7 @@ import numpy as np
 from kvariates.data.assigners import (
     Assigner,
     ExactAssigner,
+    InMemoryAssigner,
     fill_empty_clusters,
     squared_moves,
 )
@@ -114,6 +115,40 @@ class MeanUpdate:
         return mean_centers(centers, statistics, self.unit)
 
 
+AT_ONCE = 64  # clusters whose means are computed together
+
+
+@dataclass
+class OverwritingUpdate:
+    """The same in place, for rows in memory: there is one array of centres, and no second one.
+
+    `moves`: how far each centre moved in the last update, squared.
+    """
+
+    assigner: InMemoryAssigner
+    unit: bool
+    moves: F64
+
+    def __call__(self, centers: F64, statistics: Any) -> F64:
+        self.moves = np.zeros(len(centers))
+        if statistics.changed == 0:
+            return centers
+        if statistics.counts.all():
+            for first in range(0, len(centers), AT_ONCE):
+                some = slice(first, first + AT_ONCE)
+                self._move(centers, some, statistics.part(some))
+        else:
+            filled = fill_empty_clusters(statistics, self.assigner)
+            self._move(centers, slice(len(centers)), filled)
+        self.assigner.overwritten(self.moves)
+        return centers
+
+    def _move(self, centers: F64, some: slice, statistics: ExactStatistics) -> None:
+        means = mean_centers(centers[some], statistics, self.unit)
+        self.moves[some] = squared_moves(centers[some], means)
+        centers[some] = means
+
+
 def mean_centers(centers: F64, statistics: Statistics, unit: bool = False) -> F64:
     """The means of the clusters; a centre without rows goes to the heaviest cluster."""
     sums, weights = statistics.sums, statistics.weights
@@ -155,11 +190,22 @@ class RefineProblem:
 
 
 def refine(
-    data: Data, centers: F64, stop: Stop, scan: str | Scan = "auto", unit: bool = False
-) -> LloydResult:
-    """Exact Lloyd. Steps are taken in float64."""
+    data: Data, centers: F64, stop: Stop, scan: str | Scan = "auto", unit: bool = False,
+    overwrite: bool = False,
+) -> LloydResult:  # fmt: skip
+    """Exact Lloyd. Steps are taken in float64.
+
+    `overwrite`: `centers` may be changed, which saves memory.
+    """
     assigner = data.assigner(len(centers), scan)
-    end = lloyd(assigner, centers, MeanUpdate(assigner, unit), stop)
+    # Who is told of an iteration may ask for the cost of its centres.
+    silent = isinstance(stop, StopRule) and stop.callback is None and not stop.keep_costs
+    if overwrite and silent and isinstance(assigner, InMemoryAssigner) and assigner.has_table:
+        in_place = OverwritingUpdate(assigner, unit, np.zeros(len(centers)))
+        end = lloyd(assigner, centers, in_place, stop, lambda *_: in_place.moves)
+        assigner.set_scale(assigner.scale)  # its sums take as much memory as what follows
+    else:
+        end = lloyd(assigner, centers, MeanUpdate(assigner, unit), stop)
     rounded = end.centers.astype(data.dtype, copy=False)
     n_iter, converged, costs = end.n_iter, end.converged, end.costs
     del end  # its centres take as much memory as the next line needs

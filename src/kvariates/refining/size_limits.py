@@ -225,11 +225,12 @@ class LimitedScan:
 
 
 def refine_within(
-    limits: SizeLimits, unit: bool, data: HostData, centers: F64, stop: Stop, _: str = "auto"
-) -> LloydResult:
+    limits: SizeLimits, unit: bool, data: HostData, centers: F64, stop: Stop, _: str = "auto",
+    overwrite: bool = False,
+) -> LloydResult:  # fmt: skip
     """`refine` with limits on the sizes of the clusters. Pre: `limits.check` has passed."""
     scan = LimitedScan(data.rows, data.weight, limits)
-    result = refine(data, centers, stop, scan, unit)
+    result = refine(data, centers, stop, scan, unit, overwrite)
     return replace(result, assignment_gap=scan.gap)
 
 
