@@ -119,10 +119,10 @@ AssignResult total(const std::vector<S>& all) {
     return sum;
 }
 
-// Rows of a task: a block, or part of it if threads would have less than two tasks each.
+// Rows of a task: a block, or part of it if threads would have less than eight tasks each, since all wait for the last.
 inline index_t rows_of_task(index_t n, std::size_t threads, index_t most = BLOCK) {
     index_t rows = most;
-    while (rows > most / 4 && n < 2 * static_cast<index_t>(threads) * rows) rows /= 2;
+    while (rows > most / 8 && n < 8 * static_cast<index_t>(threads) * rows) rows /= 2;
     return rows;
 }
 
