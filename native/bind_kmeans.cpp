@@ -153,13 +153,14 @@ void update(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, con
     run([&] { active->update(rows.view, w, to, changes, k, sums); });
 }
 
-void sums_by_label(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, int exponent, OutTable out) {
+void sums_by_label(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, int exponent, double smallest,
+                   OutTable out) {
     const index_t n = rows.view.n, k = extent(out, 0);
     require(rows.view.sparse, "sums by label are for sparse rows only");
     const double* w = data_of(weight, n);
     const label_t* of = labels_of(labels, n, k);
     double* sums = data_of(out, k * rows.view.d);
-    run([&] { active->sums_by_label(rows.view, w, of, k, Scale(exponent), sums); });
+    run([&] { active->sums_by_label(rows.view, w, of, k, Scale(exponent), smallest, sums); });
 }
 
 void costs(const Rows& rows, Table centers, In<label_t> labels, Out<double> cost) {
@@ -226,7 +227,7 @@ void bind_kmeans(nb::module_& m) {
           "lower"_a, "sum"_a, "total"_a, "count"_a, "exponent"_a, "weight_exponent"_a);
     m.def("update", update, "rows"_a, "weight"_a.none(), "labels"_a, "changes"_a.none(), "sum"_a, "total"_a, "count"_a,
           "exponent"_a, "weight_exponent"_a, "coarser"_a, "smallest"_a);
-    m.def("sums_by_label", sums_by_label, "rows"_a, "weight"_a.none(), "labels"_a, "exponent"_a, "out"_a);
+    m.def("sums_by_label", sums_by_label, "rows"_a, "weight"_a.none(), "labels"_a, "exponent"_a, "smallest"_a, "out"_a);
     m.def("round_limbs", round_limbs, "limbs"_a, "exponent"_a, "out"_a);
     m.def("exact_bins", sum_bins, "terms"_a, "weight"_a.none());
     m.def("magnitudes", magnitudes, "rows"_a);
