@@ -174,13 +174,14 @@ void update_narrow(const Rows& rows, In<label_t> labels, const Changes* changes,
     run([&] { active->update(rows.view, nullptr, to, changes, k, sums); });
 }
 
-void sums_by_label(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, int exponent, OutTable out) {
+void sums_by_label(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, int exponent, double smallest,
+                   OutTable out) {
     const index_t n = rows.view.n, k = extent(out, 0);
     require(rows.view.sparse, "sums by label are for sparse rows only");
     const double* w = data_of(weight, n);
     const label_t* of = labels_of(labels, n, k);
     double* sums = data_of(out, k * rows.view.d);
-    run([&] { active->sums_by_label(rows.view, w, of, k, Scale(exponent), sums); });
+    run([&] { active->sums_by_label(rows.view, w, of, k, Scale(exponent), smallest, sums); });
 }
 
 void costs(const Rows& rows, Table centers, In<label_t> labels, Out<double> cost) {
@@ -257,7 +258,7 @@ void bind_kmeans(nb::module_& m) {
     m.def("update_narrow", update_narrow, "rows"_a, "labels"_a, "changes"_a.none(), "low"_a, "high"_a, "digits"_a,
           "total"_a, "count"_a, "exponent"_a, "weight_exponent"_a);
     m.def("round_narrow", round_narrow, "low"_a, "high"_a, "digits"_a, "exponent"_a, "out"_a);
-    m.def("sums_by_label", sums_by_label, "rows"_a, "weight"_a.none(), "labels"_a, "exponent"_a, "out"_a);
+    m.def("sums_by_label", sums_by_label, "rows"_a, "weight"_a.none(), "labels"_a, "exponent"_a, "smallest"_a, "out"_a);
     m.def("round_limbs", round_limbs, "limbs"_a, "exponent"_a, "out"_a);
     m.def("exact_bins", sum_bins, "terms"_a, "weight"_a.none());
     m.def("magnitudes", magnitudes, "rows"_a);

@@ -18,6 +18,9 @@ bool fits_one_word(double smallest, const Scale& scale) {
     return sizeof(T) == 4 && std::ldexp(smallest, -24) >= std::ldexp(scale.unit, 92 - 51);
 }
 
+// Adding it rounds a value to whole units of a single limb.
+inline double one_word_magic(const Scale& scale) { return scale.unit * 0x1p41 * 0x1.8p52; }
+
 // The counts and weights of some rows.
 struct ClusterCounts {
     std::vector<limb_t> weight;
@@ -44,8 +47,7 @@ public:
           words_(std::make_unique_for_overwrite<word_t[]>(k * N * width_)),
           used_(k),
           net_(k),
-          magic_{N == 1 ? std::ldexp(sums.scale.unit, 92 - 51) * 0x1.8p52 : sums.scale.wide_magic,
-                 sums.scale.magic[LIMBS - 1]} {}
+          magic_{N == 1 ? one_word_magic(sums.scale) : sums.scale.wide_magic, sums.scale.magic[LIMBS - 1]} {}
 
     // Adds or subtracts a row.
     template <int SIGN, class T>

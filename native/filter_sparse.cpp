@@ -9,15 +9,17 @@ namespace kv::KV_ISA {
 // Scales the stored values of a row and returns the sum of their squares.
 template <class T>
 inline double scaled_row(const T* x, index_t count, double scale, float* out) {
-    vd squares{};
+    constexpr int H = W / 2;  // compilers keep a vector of two registers in memory
+    Vector<double, H> even{}, odd{};
+    const auto scaled = [&](index_t p) {
+        const Vector<double, H> v = widened<H>(x + p) * scale;
+        write(out + p, __builtin_convertvector(v, Vector<float, H>));
+        return v * v;
+    };
     index_t p = 0;
-    for (; p + W <= count; p += W) {
-        const vd v = widened<W>(x + p) * scale;
-        store(out + p, __builtin_convertvector(v, vf));
-        squares += v * v;
-    }
-    double norm2 = 0;
-    for (int l = 0; l < W; ++l) norm2 += squares[l];
+    for (; p + W <= count; p += W) even += scaled(p), odd += scaled(p + H);
+    if (p + H <= count) even += scaled(p), p += H;
+    double norm2 = joined<H>(even + odd, [](auto a, auto b) { return a + b; });
     for (; p < count; ++p) {
         const double v = static_cast<double>(x[p]) * scale;
         out[p] = static_cast<float>(v);
@@ -26,43 +28,83 @@ inline double scaled_row(const T* x, index_t count, double scale, float* out) {
     return norm2;
 }
 
-// Computes the values of a panel of N vectors of centres. There are two sums at once, since a sum waits for its last
-// addition.
-template <int N, int SIDE>
-inline void sparse_products(const float* x, const std::int32_t* column, index_t count, const PackedCenters& packed,
-                            float eps, index_t at, float* out) {
+// N vectors of centres of a panel, and the sums of a row's products with them: several at once, since a sum waits for
+// its last addition.
+template <int N, int SIDE, int CHAINS>
+struct PanelSums {
     using V = Vector<float, SIDE>;
-    const float* panel = packed.center.data() + packed.d * at;
-    const auto center = [&](index_t p) { return panel + index_t{column[p]} * (N * SIDE); };
-    V even[N], odd[N] = {};
-    for (int v = 0; v < N; ++v) {
-        const index_t first = at + v * SIDE;
-        even[v] = read<V>(packed.half.data() + first) - read<V>(packed.radius2.data() + first) * eps;
-    }
-    index_t p = 0;
-    for (; p + 2 <= count; p += 2)
+    const float* center;
+    V sum[CHAINS][N] = {};
+
+    PanelSums(const PackedCenters& packed, float eps, index_t at) : center(packed.center.data() + packed.d * at) {
+#pragma GCC unroll 4
         for (int v = 0; v < N; ++v) {
-            even[v] -= read<V>(center(p) + v * SIDE) * x[p];
-            odd[v] -= read<V>(center(p + 1) + v * SIDE) * x[p + 1];
+            const index_t first = at + v * SIDE;
+            sum[0][v] = read<V>(packed.half.data() + first) - read<V>(packed.radius2.data() + first) * eps;
         }
-    for (int v = 0; v < N; ++v) {
-        if (p < count) even[v] -= read<V>(center(p) + v * SIDE) * x[p];
-        even[v] += odd[v];
-        write(out + at + v * SIDE, even[v]);
     }
+    // For the next COUNT values of the row, each in a sum of its own.
+    template <int COUNT>
+    [[gnu::always_inline]] void subtract(const float* x, const std::int32_t* column) {
+#pragma GCC unroll 4
+        for (int c = 0; c < COUNT; ++c) {
+            const float* from = center + index_t{column[c]} * (N * SIDE);
+#pragma GCC unroll 4
+            for (int v = 0; v < N; ++v) sum[c][v] -= read<V>(from + v * SIDE) * x[c];
+        }
+    }
+    [[gnu::always_inline]] void write_to(float* out) {
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) {
+#pragma GCC unroll 4
+            for (int c = 1; c < CHAINS; ++c) sum[0][v] += sum[c][v];
+            write(out + v * SIDE, sum[0][v]);
+        }
+    }
+};
+
+// Computes the values of a panel of N whole vectors and of the narrow panels that follow it, all in one loop over the
+// row.
+template <int N, int EIGHT, int FOUR>
+void sparse_products(const float* x, const std::int32_t* column, index_t count, const PackedCenters& packed, float eps,
+                     index_t at, float* out) {
+    constexpr int CHAINS = N + EIGHT + FOUR <= 2 ? 4 : 2;
+    const index_t eight_at = at + N * W, four_at = eight_at + 8 * EIGHT;
+    PanelSums<N, W, CHAINS> whole(packed, eps, at);
+    PanelSums<EIGHT, 8, CHAINS> eight(packed, eps, eight_at);
+    PanelSums<FOUR, 4, CHAINS> four(packed, eps, four_at);
+    const auto subtract = [&](index_t p, auto n) __attribute__((always_inline)) {
+        whole.template subtract<n()>(x + p, column + p);
+        eight.template subtract<n()>(x + p, column + p);
+        four.template subtract<n()>(x + p, column + p);
+    };
+    index_t p = 0;
+    for (; p + CHAINS <= count; p += CHAINS) subtract(p, std::integral_constant<int, CHAINS>{});
+    for (; p < count; ++p) subtract(p, std::integral_constant<int, 1>{});
+    whole.write_to(out + at);
+    eight.write_to(out + eight_at);
+    four.write_to(out + four_at);
 }
 
 // The values of one row.
 inline void all_products(const float* x, const std::int32_t* column, index_t count, const PackedCenters& packed,
                          float eps, float* out) {
-    for_panels(packed.width, W, [&](index_t at, index_t vectors, index_t lanes) {
-        if (lanes == W)
-            with_count<4>(vectors, [&](auto n) { sparse_products<n(), W>(x, column, count, packed, eps, at, out); });
-        else if (lanes == 8)
-            sparse_products<1, 8>(x, column, count, packed, eps, at, out);
-        else
-            sparse_products<1, 4>(x, column, count, packed, eps, at, out);
-    });
+    index_t at = 0;
+    for (; at + 4 * W <= packed.width; at += 4 * W) sparse_products<4, 0, 0>(x, column, count, packed, eps, at, out);
+    const index_t rest = packed.width - at;
+    constexpr int EIGHT = W > 8, FOUR = W > 4;  // panels that are narrower than a register
+    const auto products = [&](auto n) {
+        const bool eight = rest % W & 8, four = rest % W & 4;
+        if (eight && four)
+            sparse_products<n(), EIGHT, FOUR>(x, column, count, packed, eps, at, out);
+        else if (eight)
+            sparse_products<n(), EIGHT, 0>(x, column, count, packed, eps, at, out);
+        else if (four)
+            sparse_products<n(), 0, FOUR>(x, column, count, packed, eps, at, out);
+        else if (n() > 0)
+            sparse_products<n(), 0, 0>(x, column, count, packed, eps, at, out);
+    };
+    rest < W ? products(std::integral_constant<int, 0>{}) : with_count<3>(rest / W, products);
 }
 
 // Finds the two smallest values of every row.

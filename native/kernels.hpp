@@ -146,9 +146,9 @@ struct Kernels {
     // Without changes the sums are computed anew.
     void (*update)(const RowsView&, const double* weight, const label_t* labels, const Changes*, index_t k,
                    const ClusterSums&);
-    // Sparse rows only.
+    // Sparse rows only. `smallest`: no value but zero is smaller.
     void (*sums_by_label)(const RowsView&, const double* weight, const label_t* labels, index_t k, const Scale&,
-                          double* sums);
+                          double smallest, double* sums);
     void (*costs)(const RowsView&, const double* centers, index_t k, const label_t* labels, double* cost);
     // Centres are float32 or float64.
     void (*distances)(const RowsView&, const RowsView& centers, bool squared, void* out);

@@ -180,6 +180,7 @@ def sums_by_label(
     weight: F64 | None,
     labels: Labels,
     exponent: int,
+    smallest: float,  # of the values that are not zero
     out: F64,  # (k, d)
 ) -> None: ...
 def round_limbs(limbs: I64, exponent: int, out: F64) -> None: ...

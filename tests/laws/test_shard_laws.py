@@ -238,6 +238,21 @@ def test_sums_by_label_are_those_of_the_table(weighted):
     assert np.array_equal(found.limbs, table.sums.limbs)
 
 
+@pytest.mark.parametrize("binades", [20, 60])  # values fit into one word, or do not
+def test_sums_by_label_of_float32_are_those_of_the_table(binades):
+    """Bit for bit, also if the words of one cluster would overflow."""
+    rng = np.random.default_rng(7)
+    n = 30_000
+    X = rng.uniform(0.5, 1, (n, 30)) * 2.0 ** -rng.integers(0, binades, (n, 30))
+    X *= rng.choice([-1, 0, 0, 0, 1], size=(n, 30))
+    X[:, :2] = 1 - 2.0**-24, 2.0**-24 - 1
+    view = Rows.of(sparse.csr_array(X.astype(np.float32)))
+    labels = np.minimum(rng.integers(40, size=n), 3).astype(np.int32)
+    table = ClusterSums(view, None, 5).recompute(labels)
+    found = SumsByLabel(view, None, labels, 5, table.scale)
+    assert np.array_equal(found.values, table.sums.values)
+
+
 @given(seed=st.integers(0, 10**6), bits=st.integers(1, 61))
 def test_sums_are_rounded_to_the_nearest(seed, bits):
     limbs = np.random.default_rng(seed).integers(-(2**bits), 2**bits, size=(1, 1, LIMBS, 40))

@@ -166,7 +166,9 @@ class SumsByLabel:
         if self.rows.dense or self.scale.levels > 1:
             return self._table.values
         out = np.empty((self.k, self.rows.d))
-        _native.sums_by_label(self.rows.view, self.weight, self.labels, self.exponent, out)
+        _native.sums_by_label(
+            self.rows.view, self.weight, self.labels, self.exponent, self.scale.smallest, out
+        )
         return out
 
     @property
