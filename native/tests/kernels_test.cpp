@@ -120,8 +120,9 @@ struct Test {
     // Whether all values are multiples of the units of narrow sums.
     bool narrow() const {
         bool fit = !view.sparse;
+        const int shift = NarrowSums::MOST_DIGITS - exponent();
         for (const T v : data.x) {
-            const double units = std::ldexp(static_cast<double>(v), NarrowSums::MOST_DIGITS - exponent());
+            const double units = std::ldexp(static_cast<double>(v), shift);
             fit &= units == std::rint(units);
         }
         return fit;
@@ -143,13 +144,14 @@ struct Test {
         std::vector<std::int32_t> high(k * d);
         ClusterSums less = counts.view();
         less.narrow = {low.data(), high.data(), NarrowSums::MOST_DIGITS};
-        if (narrow()) kernels.update(view, nullptr, labels.data(), nullptr, k, less);
+        const bool is_narrow = narrow();
+        if (is_narrow) kernels.update(view, nullptr, labels.data(), nullptr, k, less);
         for (double& v : c) v += 0.01 * static_cast<double>(rng() % 3);
         kernels.assign(view, c.data(), k, labels.data(), &changes, 0.01f);
         kernels.update(view, nullptr, labels.data(), changes.overflowed ? nullptr : &changes, k, running.view());
         kernels.update(view, nullptr, labels.data(), nullptr, k, fresh.view());
         expect(fresh == running, "running sums equal fresh ones");
-        if (narrow()) {
+        if (is_narrow) {
             kernels.update(view, nullptr, labels.data(), changes.overflowed ? nullptr : &changes, k, less);
             bool same = counts.count == fresh.count;
             for (index_t j = 0; j < k; ++j)

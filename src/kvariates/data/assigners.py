@@ -112,8 +112,12 @@ class InMemoryAssigner:
         return self._sums.scale
 
     def set_scale(self, scale: SumScale) -> None:
-        """The next assignment adds up all rows again."""
+        """Use this scale from now on; the next assignment adds up all rows again."""
         self._sums = self._new_sums(len(self._sums.counts), scale)
+
+    def forget_sums(self) -> None:
+        """Free their memory; the next assignment adds up all rows again."""
+        self.set_scale(self.scale)
 
     def _new_sums(self, k: int, scale: SumScale) -> ClusterSums:
         """Without a table: only of the weights, as if the rows were zero."""
@@ -192,7 +196,7 @@ def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) ->
     points = Rows.of(far.points[:given])
     rows = ClusterSums(points, far.weights[:given], given, assigner.scale).recompute(own)
     taken, filled = far.labels[:given], empty[:given]
-    # A copy of the sums of all clusters would take more memory than the centres.
+    # Only these are copied: a copy of all running sums would take more memory than the centres.
     changed, place = np.unique(np.concatenate([taken, filled]), return_inverse=True)
     sums = statistics.exact_sums.part(changed).limbs
     weights, counts = statistics.exact_weights.limbs.copy(), statistics.counts.copy()

@@ -105,7 +105,7 @@ class ClusterSums:
         self.weights = ExactSums(np.zeros((1, k, LIMBS, 1), dtype=np.int64), of_weights)
         self.counts = np.zeros(k, dtype=np.int64)  # rows of positive weight
         self.changes = _native.Changes()  # the last changes of labels, filled by a scan
-        self.empty = True  # no row was added yet
+        self.empty = True  # no row was added yet, or not all of them
 
     def _few_bits(self) -> bool:
         plain = self._rows.dense and self._rows.dtype == np.float32 and self._weight is None
@@ -118,17 +118,18 @@ class ClusterSums:
 
     def recompute(self, labels: Labels, changes: _native.Changes | None = None) -> ClusterSums:
         """Add up all rows, or only move those of the changes; return these sums."""
-        self.empty = False
+        self.empty = True  # if the kernel is interrupted
         of_values, of_weights = self.scale.exponents
         weights = self.weights.limbs[0, :, :, 0]
         if isinstance(self.sums, NarrowSums):
             of_sums = self.sums.low, self.sums.high, self.sums.digits, weights, self.counts
             _native.update_narrow(self._rows.view, labels, changes, *of_sums, of_values, of_weights)
-            return self
-        for level, limbs in enumerate(self.sums.limbs):
-            exponents = of_values - LEVEL_BITS * level, of_weights
-            of_level = limbs, weights, self.counts, *exponents, level, self.scale.smallest
-            _native.update(self._rows.view, self._weight, labels, changes, *of_level)
+        else:
+            for level, limbs in enumerate(self.sums.limbs):
+                exponents = of_values - LEVEL_BITS * level, of_weights
+                of_level = limbs, weights, self.counts, *exponents, level, self.scale.smallest
+                _native.update(self._rows.view, self._weight, labels, changes, *of_level)
+        self.empty = False
         return self
 
 

@@ -113,10 +113,9 @@ class RowCosts:
         return self._filter is not None
 
     def quantize(self) -> None:
-        view = self.rows.view
-        if self.rows.dense and self.rows.d >= WIDE and _native.fast_bytes():
-            self._filter = _native.byte_tiles(view, self.cost)
-        self._filter = self._filter or _native.quantize(view, self.cost)
+        wide = self.rows.dense and self.rows.d >= WIDE and _native.fast_bytes()
+        found = _native.byte_tiles(self.rows.view, self.cost) if wide else None
+        self._filter = found or _native.quantize(self.rows.view, self.cost)
 
     def largest(self) -> float:
         with np.errstate(over="ignore"):  # infinity is refused with a message

@@ -35,7 +35,7 @@ class Step:
     """What is known after one iteration."""
 
     iteration: int
-    centers: Any  # that the rows were assigned to
+    centers: Any  # that the rows were assigned to; with `OverwritingUpdate`, those after
     statistics: Statistics
     shift: float  # sum of the squared movements of the centres
 
@@ -58,7 +58,7 @@ def lloyd(
     stop: Stop,
     moves_of: Callable[[Any, Any], F64] = squared_moves,
 ) -> LloydEnd[Centers]:
-    """Iterate until `stop` says so. `centers` are not changed.
+    """Iterate until `stop` says so. `centers` are not changed, unless `update` changes them.
 
     `moves_of` returns how far each centre moved, squared, from the centres before and after.
     """
@@ -120,9 +120,10 @@ AT_ONCE = 64  # clusters whose means are computed together
 
 @dataclass
 class OverwritingUpdate:
-    """The same in place, for rows in memory: there is one array of centres, and no second one.
+    """`MeanUpdate` for rows in memory that writes means into the array of the centres.
 
-    `moves`: how far each centre moved in the last update, squared.
+    A second array is made only when empty clusters are filled. `moves`: how far each centre moved
+    in the last update, squared.
     """
 
     assigner: InMemoryAssigner
@@ -202,8 +203,9 @@ def refine(
     silent = isinstance(stop, StopRule) and stop.callback is None and not stop.keep_costs
     if overwrite and silent and isinstance(assigner, InMemoryAssigner) and assigner.has_table:
         in_place = OverwritingUpdate(assigner, unit, np.zeros(len(centers)))
-        end = lloyd(assigner, centers, in_place, stop, lambda *_: in_place.moves)
-        assigner.set_scale(assigner.scale)  # its sums take as much memory as what follows
+        start = np.asarray(centers, dtype=np.float64)  # a step in float32 would round
+        end = lloyd(assigner, start, in_place, stop, lambda *_: in_place.moves)
+        assigner.forget_sums()
     else:
         end = lloyd(assigner, centers, MeanUpdate(assigner, unit), stop)
     rounded = end.centers.astype(data.dtype, copy=False)
