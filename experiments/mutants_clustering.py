@@ -149,8 +149,7 @@ CLUSTERING = [
     ),
     Mutant(
         "labels are not those of rounded centres", "data.assigners",
-        "if self._centers is None or not np.array_equal(self._centers, centers):",
-        "if self._centers is None:",
+        "if before is None or not np.array_equal(before, centers):", "if before is None:",
         "laws/test_assignment_laws.py laws/test_lloyd_laws.py",
     ),
     Mutant(
