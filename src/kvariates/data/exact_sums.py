@@ -117,7 +117,7 @@ class NarrowSums:
 
     def __add__(self, other: Any) -> ExactSums:
         """`other` has limbs too. Pre: both have the same exponent."""
-        return ExactSums(self.limbs + other.limbs, self.exponent)
+        return ExactSums(self.limbs, self.exponent) + other
 
 
 @dataclass(frozen=True, eq=False)
