@@ -117,7 +117,8 @@ class NarrowSums:
 
     def __add__(self, other: Any) -> ExactSums:
         """`other` has limbs too. Pre: both have the same exponent."""
-        return ExactSums(self.limbs, self.exponent) + other
+        total: ExactSums = ExactSums(self.limbs, self.exponent) + other
+        return total
 
 
 @dataclass(frozen=True, eq=False)
