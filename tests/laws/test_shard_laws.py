@@ -323,6 +323,41 @@ def test_sums_in_less_memory_are_the_same(bits, narrow, dtype):
         centers = fresh.sums.values / np.maximum(fresh.counts, 1)[:, None]
 
 
+def test_an_interrupted_update_leaves_no_sums_that_count_as_complete(monkeypatch):
+    """The next assignment adds up all rows, although no label has changed."""
+    X = rows(400, 5, np.float64, seed=2)
+    centers, native = start(X, 6).astype(np.float64), cluster_sums._native
+
+    class Failing:
+        def __getattr__(self, name):
+            if name == "update":
+                raise MemoryError
+            return getattr(native, name)
+
+    assigner = InMemoryAssigner(Rows.of(X), None, 6)
+    monkeypatch.setattr(cluster_sums, "_native", Failing())
+    with pytest.raises(MemoryError):
+        assigner.assign(centers)
+    monkeypatch.undo()
+    found, right = assigner.assign(centers), InMemoryAssigner(Rows.of(X), None, 6).assign(centers)
+    assert found.changed == 0
+    assert np.array_equal(found.counts, right.counts)
+    assert np.array_equal(found.sums, right.sums)
+
+
+def test_a_start_in_float32_is_not_written_over():
+    """Steps would be rounded: over many sets, some end elsewhere."""
+    for seed in range(40):
+        X = np.random.default_rng(seed).normal(size=(300, 3)).astype(np.float32)
+        X *= 10.0 ** (seed % 5)
+        given, data = X[:9].copy(), HostData(Rows.of(X))
+        one = refine(data, given, StopRule(60, 0.0))
+        other = refine(data, given, StopRule(60, 0.0), overwrite=True)
+        assert np.array_equal(given, X[:9])
+        assert one.n_iter == other.n_iter
+        np.testing.assert_array_equal(one.centers, other.centers)
+
+
 @pytest.mark.parametrize("max_iter", [1, 4, 300])
 @pytest.mark.parametrize("unit", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
