@@ -17,7 +17,7 @@ from kvariates import _native
 from kvariates.data.exact_sums import (
     LEVEL_BITS,
     LIMBS,
-    NARROW_DIGITS,
+    MOST_DIGITS,
     Clusters,
     ExactSums,
     Limbs,
@@ -28,7 +28,9 @@ from kvariates.data.exact_sums import (
 from kvariates.data.rows import F64, Labels, Rows
 
 SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # a product of positive values may be 0
-SMALL_TABLE = 2**15  # sums, of which each thread can have a table of its own (native/update.hpp)
+SMALL_TABLE = (
+    2**15
+)  # sums, of which each thread has a table of its own: MAX_PARTIAL of native/update.hpp
 TABLE = 8  # sparse rows store at least so many values for each of a table of running sums
 
 
@@ -109,7 +111,7 @@ class ClusterSums:
 
     def _few_bits(self) -> bool:
         plain = self._rows.dense and self._rows.dtype == np.float32 and self._weight is None
-        return plain and self.scale.bits <= NARROW_DIGITS[1]
+        return plain and self.scale.bits <= MOST_DIGITS
 
     def update(self, labels: Labels, changed: int) -> None:
         """Move the rows whose labels changed, or add up all rows again if that is less work."""

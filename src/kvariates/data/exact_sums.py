@@ -23,7 +23,8 @@ Integers = NDArray[np.object_]  # Python integers, which have no limit
 LIMBS = 3
 LEVEL_BITS = 92
 MIDDLE = 2**31 - 1  # a middle or low limb without carry
-NARROW_DIGITS = 31, 62  # the least and the most of a term of `NarrowSums`
+MOST_DIGITS = 62  # of a term of `NarrowSums`
+FEWEST_DIGITS = 31  # in which `NarrowSums` counts: `limbs` needs a bit below the high limb
 SMALLEST = -900  # exponent; smaller terms would leave the range of float64
 LARGEST = 2.0**990  # of terms: above it, sums and the constants that cut terms could overflow
 
@@ -92,9 +93,9 @@ class NarrowSums:
 
     @classmethod
     def zeros(cls, k: int, d: int, exponent: int, digits: int) -> NarrowSums:
-        """Pre: terms have at most `digits` digits, and these are at most `NARROW_DIGITS`."""
+        """Pre: terms have at most `digits` digits, and these are at most `MOST_DIGITS`."""
         low, high = np.zeros((k, d), dtype=np.uint64), np.zeros((k, d), dtype=np.int32)
-        return cls(low, high, exponent, max(digits, NARROW_DIGITS[0]))
+        return cls(low, high, exponent, max(digits, FEWEST_DIGITS))
 
     @property
     def values(self) -> F64:
