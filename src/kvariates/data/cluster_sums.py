@@ -28,9 +28,7 @@ from kvariates.data.exact_sums import (
 from kvariates.data.rows import F64, Labels, Rows
 
 SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # a product of positive values may be 0
-SMALL_TABLE = (
-    2**15
-)  # sums, of which each thread has a table of its own: MAX_PARTIAL of native/update.hpp
+SMALL_TABLE = 2**15  # sums; each thread has such a table (MAX_PARTIAL in native/update.hpp)
 TABLE = 8  # sparse rows store at least so many values for each of a table of running sums
 
 
