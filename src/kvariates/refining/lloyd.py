@@ -115,7 +115,7 @@ class MeanUpdate:
         return mean_centers(centers, statistics, self.unit)
 
 
-AT_ONCE = 64  # clusters whose means are computed together
+AT_ONCE = 2**15  # values of the means that are computed together
 
 
 @dataclass
@@ -135,8 +135,9 @@ class OverwritingUpdate:
         if statistics.changed == 0:
             return centers
         if statistics.counts.all():
-            for first in range(0, len(centers), AT_ONCE):
-                some = slice(first, first + AT_ONCE)
+            size = max(1, AT_ONCE // centers.shape[1])
+            for first in range(0, len(centers), size):
+                some = slice(first, first + size)
                 self._move(centers, some, statistics.part(some))
         else:
             filled = fill_empty_clusters(statistics, self.assigner)
