@@ -23,7 +23,8 @@ def test_signatures_are_those_of_scikit_learn_and_more():
     theirs = inspect.signature(Peer).parameters
     ours = inspect.signature(KMeans).parameters
     assert list(ours)[: len(theirs)] == list(theirs)
-    assert set(ours) - set(theirs) == {"metric", "distortion", "certify", "size_min", "size_max"}
+    more = {"metric", "distortion", "certify", "size_min", "size_max", "device"}
+    assert set(ours) - set(theirs) == more
     for name in theirs:
         assert ours[name].kind == theirs[name].kind
         if name != "algorithm":

@@ -6,6 +6,7 @@ frames, sparse matrices and lists stay as they are, for scikit-learn's validator
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -16,21 +17,57 @@ from scipy import sparse
 from kvariates.data.blocks import SourceBlocks
 from kvariates.data.rows import SMALL_TYPES
 
+SINGLE = SMALL_TYPES | {"float32"}  # types of which results are in float32
+REAL = re.compile("bool|u?int(8|16|32|64)|float(16|32|64)|bfloat16")
 FEW = 4  # features, for which kernels of their own are faster
 SIZE = np.uint16(0x7FFF)  # the bits of a number without its sign
 INFINITE = {"float16": 0x7C00, "bfloat16": 0x7F80}  # the least of what is not finite
 STEP = 2**18  # values that are checked together
 HOST = (1, 3, 11)  # devices of DLPack: processors, and memory of theirs that a GPU may read
-GPU = "give a copy in host memory, X.cpu() of PyTorch or X.get() of CuPy"
+NVIDIA = (2, 13)  # memory of a GPU; memory that the driver moves between it and the host
+CUDA = "__cuda_array_interface__"
 
 
-def check_readable(X: Any) -> None:
-    """TypeError if X is in the memory of a GPU, or belongs to a computation of gradients."""
-    kind = type(X).__name__
+def check_readable(X: Any, name: str = "X") -> None:
+    """TypeError if X is in the memory of a GPU, or belongs to a computation of gradients.
+
+    `name`: for the message.
+    """
+    check_no_gradient(X, name)
+    if _is_foreign(X) and _device(X)[0] not in HOST:
+        raise TypeError(f"{name} is a {type(X).__name__} in the memory of a GPU; {copied(name)}.")
+
+
+def check_no_gradient(X: Any, name: str) -> None:
+    """TypeError if X belongs to a computation of gradients. `name`: for the message."""
     if _is_foreign(X) and getattr(X, "requires_grad", False):
-        raise TypeError(f"X is a {kind} that requires a gradient; give X.detach().")
-    if _is_foreign(X) and _device(X) not in HOST:
-        raise TypeError(f"X is a {kind} in the memory of a GPU; {GPU}.")
+        kind = type(X).__name__
+        raise TypeError(f"{name} is a {kind} that requires a gradient; give {name}.detach().")
+
+
+def copied(name: str) -> str:
+    """What to do about an array on a GPU."""
+    return f"give a copy in host memory, {name}.cpu() of PyTorch or {name}.get() of CuPy"
+
+
+def gpu_of(X: Any) -> int | None:
+    """The number of the NVIDIA GPU in whose memory X is; None if it is anywhere else."""
+    if type(X) is np.ndarray or not _is_foreign(X):
+        return None
+    kind, number = _device(X)
+    return number if kind in NVIDIA else None
+
+
+def dtype_name(X: Any) -> str:
+    """The type of an array of any library, as NumPy calls it."""
+    return str(X.dtype).rsplit(".", maxsplit=1)[-1]
+
+
+def row_type_name(given: str) -> str:
+    """The type to which rows of this type are converted; "" if they are no real numbers."""
+    if REAL.fullmatch(given) is None:
+        return ""
+    return "float32" if given in SINGLE else "float64"
 
 
 def host_array(X: Any) -> Any:
@@ -68,7 +105,7 @@ def checked_small(X: Any, check: Callable[..., Any]) -> Any:
 
 
 def _is_foreign(X: Any) -> bool:
-    if not (hasattr(X, "__dlpack__") or hasattr(X, "__array__")):
+    if not any(hasattr(X, name) for name in ("__dlpack__", "__array__", CUDA)):
         return False
     if isinstance(X, np.ndarray | np.generic | SourceBlocks | type) or sparse.issparse(X):
         return False
@@ -76,10 +113,13 @@ def _is_foreign(X: Any) -> bool:
     return not (frame or hasattr(X, "dask"))
 
 
-def _device(X: Any) -> int:
-    """The kind of device, as DLPack counts them; a processor if X does not say it."""
+def _device(X: Any) -> tuple[int, int]:
+    """The kind of device, as DLPack counts them, and its number; a processor if X is silent."""
     tell = getattr(X, "__dlpack_device__", None)
-    return HOST[0] if tell is None else int(tell()[0])
+    if tell is None:
+        return (NVIDIA if hasattr(X, CUDA) else HOST)[0], 0
+    kind, number = tell()
+    return int(kind), int(number)
 
 
 def _otherwise(X: Any, error: Exception) -> Any:

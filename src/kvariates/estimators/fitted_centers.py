@@ -1,6 +1,7 @@
 """What estimators with fitted centres share: predict, transform and score.
 
-About blocks of rows they answer with arrays, one for each block, computed when they are read.
+About blocks of rows they answer with arrays, one for each block, computed when they are read; about
+an array on a GPU, if the estimator takes it, with arrays of the same library there.
 """
 
 from __future__ import annotations
@@ -19,13 +20,24 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kvariates.cuda.rows import CardRows, upload
 from kvariates.data.blocks import Block, SourceBlocks, assign_blocks
 from kvariates.data.rows import F64, Floats, Labels, Rows, check_sparse, joint_cost, total_cost
 from kvariates.estimators import input_errors, validation
-from kvariates.estimators.array_input import checked_small, is_small
+from kvariates.estimators.array_input import checked_small, gpu_of, is_small
 from kvariates.estimators.callbacks import CallbackSupportMixin
+from kvariates.estimators.device_input import (
+    ON_CPU,
+    UserRows,
+    check_squares,
+    check_table,
+    has_kernels,
+    host_copy,
+    nearest_on_card,
+)
 from kvariates.estimators.fit_record import FitRecord, FittedHtml
 from kvariates.objectives.objective import Objective, SquaredEuclidean
 
@@ -51,19 +63,26 @@ class FittedCenters(
     _in_words = "k-means"  # what it does, for reports
     _objective: Objective = SquaredEuclidean()
     n_clusters: int
-    cluster_centers_: NDArray[Any]
+    cluster_centers_: Any  # a NumPy array, or one of the library of the X of the fit, on a GPU
     labels_: Any = NoLabels()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without labels that are computed when they are read: they hold the rows of the fit."""
+        """With NumPy arrays in place of those on a GPU, where a copy may find none.
+
+        Without labels that are computed when they are read: they hold the rows of the fit.
+        """
         state: dict[str, Any] = super().__getstate__()
+        for name in ("cluster_centers_", "labels_"):
+            if name in state:
+                state[name] = host_copy(state[name])
         kept = isinstance(state.get("labels_"), np.ndarray)
         return {name: value for name, value in state.items() if kept or name != "labels_"}
 
     def _fit_record(self) -> FitRecord:
         labels = vars(self).get("labels_")
         return FitRecord(
-            type(self).__name__, self._in_words, int(self.n_clusters), self.cluster_centers_,
+            type(self).__name__, self._in_words, int(self.n_clusters),
+            host_copy(self.cluster_centers_),
             labels=labels if isinstance(labels, np.ndarray) else None,
         )  # fmt: skip
 
@@ -85,6 +104,32 @@ class FittedCenters(
         rows.check_squares()
         return rows
 
+    def _card_for(self, X: Any) -> Any:
+        """The card on which a call about X runs; None: the processors, as in most estimators."""
+        return None
+
+    def _rows_on(self, card: Any, X: Any, *, reset: bool, small: bool) -> UserRows:
+        """X, checked and converted, on a card. `small`: as in `_validated`."""
+        if gpu_of(X) is None:
+            return UserRows.of_host(self._validated(X, reset=reset, small=small), card)
+        check_table(X, type(self).__name__)
+        # The number of features is checked of zeros of this shape, which take no memory:
+        # scikit-learn's validators would copy X to host memory.
+        zeros = np.broadcast_to(0.0, tuple(X.shape))
+        validate_data(self, zeros, reset=reset, skip_check_array=True)
+        return UserRows.of_card(X, card, small=small)
+
+    def _fitted_rows_on(self, card: Any, X: Any) -> tuple[UserRows, CardRows]:
+        """New rows, checked; and in the objective's coordinates. ValueError without kernels."""
+        check_is_fitted(self)
+        if not has_kernels(self._objective):
+            raise ValueError(f"{self._objective.name} has no kernels for a GPU. {ON_CPU}")
+        small = self._objective == SquaredEuclidean()
+        given = self._rows_on(card, X, reset=False, small=small)
+        rows = given.coordinates(self._objective)
+        check_squares(rows)
+        return given, rows
+
     @overload
     def predict(self, X: SourceBlocks) -> BlockLabels: ...
 
@@ -97,6 +142,9 @@ class FittedCenters(
         Limits on the sizes of clusters, ``KMeans(size_max=...)``, do not apply. Of blocks: an
         iterable with such an array for each block.
         """
+        if (card := self._card_for(X)) is not None:
+            given, rows = self._fitted_rows_on(card, X)
+            return given.results(nearest_on_card(rows, self._float64_centers))
         if isinstance(X, SourceBlocks):
             return BlockLabels(self._fitted_blocks(X), self._float64_centers)
         return self._objective.nearest(self._fitted_rows(X), self._float_centers)
@@ -112,12 +160,30 @@ class FittedCenters(
 
         Of blocks: an iterable with such an array for each block.
         """
+        if (card := self._card_for(X)) is not None:
+            return self._distances_on(card, X)
         if isinstance(X, SourceBlocks):
             return BlockDistances(self._fitted_blocks(X), self._float64_centers)
         return self._objective.distances(self._fitted_rows(X), self._float_centers)
 
+    def _distances_on(self, card: Any, X: Any) -> Any:
+        (given, rows), unit = self._fitted_rows_on(card, X), self._objective.unit
+        found = rows.distances(card.put(self._float64_centers), squared=unit)
+        # A data frame, if the user has asked for one, is in host memory.
+        frame = _get_output_config("transform", self)["dense"] != "default"
+        out = given.results(found, on_host=frame)
+        if unit:
+            out /= 2  # ||x - c||^2 = 2 (1 - cos)
+        return out
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the weighted cost of the rows of X at their nearest centres."""
+        if (card := self._card_for(X)) is not None:
+            given, on_card = self._fitted_rows_on(card, X)
+            weights, centers = given.weights(sample_weight), self._float64_centers
+            cost = on_card.costs(card.put(centers), nearest_on_card(on_card, centers))
+            total = on_card.total_cost(cost, upload(card, weights))
+            return -self._objective.cost(total)
         if isinstance(X, SourceBlocks):
             validation.no_weights(sample_weight)
             blocks, measured = self._fitted_blocks(X), self._objective
@@ -138,16 +204,16 @@ class FittedCenters(
     @property
     def _float_centers(self) -> Floats:
         """In float32 or float64. Nothing is kept of them: a user may write into the array."""
-        centers = np.ascontiguousarray(self.cluster_centers_)
+        centers = np.ascontiguousarray(host_copy(self.cluster_centers_))
         return centers if centers.dtype == np.float32 else centers.astype(np.float64, copy=False)
 
     @property
     def _float64_centers(self) -> F64:
-        return np.ascontiguousarray(self.cluster_centers_, dtype=np.float64)
+        return np.ascontiguousarray(host_copy(self.cluster_centers_), dtype=np.float64)
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.cluster_centers_)
+        return int(self.cluster_centers_.shape[0])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

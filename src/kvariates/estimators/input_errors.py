@@ -25,6 +25,11 @@ from kvariates.sources.columns import listed
 SHOWN = 40  # characters of a value
 TIMES = "date", "time", "duration"  # how the types of dates and durations begin
 NAMED = 5  # columns that are named
+FILL = "Leave such rows out, or fill them in, e.g. with sklearn.impute.SimpleImputer."
+ON_GPU = {  # tables on a GPU that are no arrays, by package, and what to give instead
+    "cudf": "X.to_cupy() to KMeans, or X.to_numpy()",
+    "cupyx": "X.toarray() to KMeans, or X.get()",
+}
 RESHAPE = "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row"
 
 
@@ -61,13 +66,15 @@ def refuse_kind(X: Any) -> None:
             "X is a polars LazyFrame, which holds no rows yet: call X.collect() first, or give "
             "kvariates.sources.blocks(X) to estimators that take blocks."
         )
+    if (package := type(X).__module__.split(".", maxsplit=1)[0]) in ON_GPU:
+        raise TypeError(f"X is a {kind} of {package}, on a GPU; give {ON_GPU[package]}.")
     if isinstance(X, (str, bytes, PathLike)):
         raise TypeError(
             f"X is a {kind}; read the file first, e.g. with pandas.read_csv, or give "
             "kvariates.sources.blocks(...) to estimators that take blocks."
         )
     if np.isscalar(X):
-        raise ValueError(_wrong_shape(X))
+        raise ValueError(wrong_shape(X))
     if isinstance(X, (dict, set, frozenset)) and not sparse.issparse(X):
         raise TypeError(f"X is a {kind}; give an array or a data frame, e.g. pandas.DataFrame(X).")
     if isinstance(X, Iterator):
@@ -90,7 +97,7 @@ def explained(X: Any, error: Exception) -> Exception | None:
     """A clearer error than the one of a validator; None if there is none."""
     line = str(error).split("\n", maxsplit=1)[0]
     if line.startswith(("Expected 2D array", "Expected a 2-dimensional")):
-        return ValueError(_wrong_shape(X))
+        return ValueError(wrong_shape(X))
     if line.startswith("Complex data not supported"):
         dtype = getattr(X, "dtype", "complex")
         advice = "give real numbers, e.g. np.hstack([X.real, X.imag])"
@@ -104,8 +111,9 @@ def explained(X: Any, error: Exception) -> Exception | None:
     return _uneven_rows(X) or _bad_columns(X)
 
 
-def _wrong_shape(X: Any) -> str:
-    shape = np.shape(X)
+def wrong_shape(X: Any) -> str:
+    """The message about an X that is no table."""
+    shape = tuple(np.shape(X))
     if len(shape) == 0:
         return f"Expected 2D array, got scalar array instead: X is a {type(X).__name__}."
     advice = "X.to_frame()" if hasattr(X, "to_frame") else RESHAPE
@@ -117,7 +125,7 @@ def _wrong_shape(X: Any) -> str:
 
 def _not_finite(X: Any, line: str) -> str:
     """Where NaN or infinity is first, and how many values are neither."""
-    head, what = line.rstrip(".:"), "fill them in, e.g. with sklearn.impute.SimpleImputer"
+    head = line.rstrip(".:")
     if sparse.issparse(X):
         entries = X.tocoo()
         bad = ~np.isfinite(entries.data.astype(np.float64))
@@ -130,7 +138,7 @@ def _not_finite(X: Any, line: str) -> str:
     first = int(np.lexsort((columns, rows))[0])
     place = f"row {rows[first]}, column {_name(X, int(columns[first]))}"
     count = f"{len(rows):,} value{'' if len(rows) == 1 else 's'} in {len(np.unique(rows)):,} of "
-    return f"{head}: {count}{n:,} rows, first in {place}. Leave such rows out, or {what}."
+    return f"{head}: {count}{n:,} rows, first in {place}. {FILL}"
 
 
 def _floats(X: Any) -> Any:

@@ -19,6 +19,7 @@ from kvariates.data.host_data import Data, HostData
 from kvariates.data.rows import F64
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import RunReport
+from kvariates.estimators.device_input import ON_CPU, card_for, host_copy, offers_of_card
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import (
     BlockLabels,
@@ -105,10 +106,16 @@ default="k-means++"
         their weight if there are weights. Each assignment is the best one within these limits if
         the rows have equal weights, and otherwise near to it, see ``assignment_gap_``. `predict`
         ignores limits. Only with algorithm="auto" or "lloyd", without `distortion`.
+    device : {"auto", "cpu", "cuda", "cuda:1", ...}, default="auto"
+        Where fits and all other methods run. "auto": an array of CuPy or PyTorch on a GPU stays
+        there, and everything else is worked on by the processors. "cuda": X is copied to the first
+        GPU, if it is in host memory. The results are the same, bit for bit (docs/gpu.md).
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Of an X on a GPU: an array of its library there, as are ``labels_`` and all results. Copies
+        of a model, and saved ones, hold NumPy arrays.
     labels_ : ndarray of shape (n_samples,)
         The nearest centre of every row; ties go to the lowest index. Equal to ``predict(X)``,
         unless there are limits on sizes. Of blocks: an iterable with such an array for each block,
@@ -155,10 +162,11 @@ default="k-means++"
     certify: bool = False
     size_min: float | None = None
     size_max: float | None = None
+    device: str = "auto"
 
     _keep_costs = False  # whether a fit in memory keeps the costs of its best run in `_costs`
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = validation.constraints(
-        "n_clusters max_iter tol verbose random_state metric certify",
+        "n_clusters max_iter tol verbose random_state metric certify device",
         init=[StrOptions(HOST_SEEDINGS.keys()), callable, "array-like"],
         n_init=[StrOptions({"auto"}), *validation.COUNT],
         copy_x=["boolean"],
@@ -176,10 +184,11 @@ default="k-means++"
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or blocks
-            Blocks of `kvariates.sources.blocks` are read several times, a few in memory at a time.
-            From given centres the result is that of the same rows in memory; with init="k-means||"
-            too, for more than 2**18 values (it keeps 12 to 20 bytes a row). Any other init starts
-            from a weighted sample of the rows, and so does a callable.
+            An array on a GPU stays there. Blocks of `kvariates.sources.blocks` are read several
+            times, a few in memory at a time. From given centres the result is that of the same rows
+            in memory; with init="k-means||" too, for more than 2**18 values (it keeps 12 to 20
+            bytes a row). Any other init starts from a weighted sample of the rows, and so does a
+            callable.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
             A row of weight w counts as w rows. Blocks have their own weights.
@@ -188,9 +197,16 @@ default="k-means++"
         -------
         self
         """
+        card, on_card = self._card_for(X), None
         rng = validation.generator(self.random_state)
-        data: HostData | BlockData
-        if isinstance(X, SourceBlocks):
+        data: Any  # a `Data`
+        if card is not None:
+            objective = self._objective_for_card()
+            on_card = self._rows_on(card, X, reset=True, small=self._reads_small())
+            validation.enough_rows(on_card.n, self.n_clusters)
+            X, weight = on_card.X, on_card.weights(sample_weight)
+            data = on_card.data(objective, weight)
+        elif isinstance(X, SourceBlocks):
             objective = self._objective_for_blocks(X, sample_weight)
             data = self._open_blocks(X, objective, rng)
         else:
@@ -209,11 +225,13 @@ default="k-means++"
         if self.certify and isinstance(data, HostData):
             with report.part("certify") as told:
                 certificate = self._certificate(data, best, rng, told)
-        labels = best.labels
-        if isinstance(X, SourceBlocks):
+        centers, labels = best.centers, best.labels
+        if on_card is not None:
+            centers, labels = on_card.results(centers), on_card.results(labels)
+        elif isinstance(X, SourceBlocks):
             blocks = CoordinateBlocks(X, objective, FittedColumns.of(self))
             labels = BlockLabels(blocks, best.centers.astype(np.float64))
-        self._store(objective, best, labels, certificate)
+        self._store(objective, best, centers, labels, certificate)
         report.end()
         return self
 
@@ -227,22 +245,39 @@ default="k-means++"
                 f"{source.description} can be read only once, and KMeans reads its rows several "
                 "times. Use StreamingKMeans, or a source that can be read again, such as a file."
             )
-        needs_memory = {
+        if (option := self._needs_memory()) is not None:
+            raise ValueError(
+                f"{option} needs all rows in memory. With blocks use algorithm='auto' or "
+                "'lloyd', distortion=None, certify=False, and no limits on sizes."
+            )
+        objective = objective_for(self.metric, None, None, None)
+        self._check_offers(objective)
+        return objective
+
+    def _objective_for_card(self) -> Objective:
+        """ValueError unless there are kernels for a GPU for all that these parameters ask for."""
+        if (option := self._needs_memory()) is not None:
+            raise ValueError(f"{option} has no kernels for a GPU. {ON_CPU}")
+        objective = objective_for(self.metric, None, None, None)
+        self._check_offers(objective)
+        if isinstance(self.init, str):
+            offers = objective.offers | offers_of_card()
+            SEEDINGS.check(self.init, offers, "rows on a GPU (only with device='cpu')")
+        return objective
+
+    def _needs_memory(self) -> str | None:
+        """The first option, if there is one, for which all rows must be in host memory."""
+        options = {
             f"algorithm={self.algorithm!r}": self.algorithm not in ("auto", "lloyd"),
             f"distortion={self.distortion!r}": self.distortion is not None,
             "certify=True": self.certify,
             f"size_min={self.size_min!r}": self.size_min is not None,
             f"size_max={self.size_max!r}": self.size_max is not None,
         }
-        for option, given in needs_memory.items():
-            if given:
-                raise ValueError(
-                    f"{option} needs all rows in memory. With blocks use algorithm='auto' or "
-                    "'lloyd', distortion=None, certify=False, and no limits on sizes."
-                )
-        objective = objective_for(self.metric, None, None, None)
-        self._check_offers(objective)
-        return objective
+        return next((option for option, given in options.items() if given), None)
+
+    def _card_for(self, X: Any) -> Any:
+        return card_for(self.device, X)
 
     def _reads_small(self) -> bool:
         """Whether rows of float16, bfloat16, int8 and uint8 stay in their size in a fit."""
@@ -283,7 +318,7 @@ default="k-means++"
                 "there is no lower bound. Set certify=False."
             )
 
-    def _options(self, objective: Objective, data: HostData | BlockData, X: Any) -> FitOptions:
+    def _options(self, objective: Objective, data: Any, X: Any) -> FitOptions:
         limits, spread = self._size_limits(data), data.spread()
         self._n_init = self._runs()  # tests of scikit-learn read it
         return FitOptions(
@@ -310,11 +345,13 @@ default="k-means++"
                 rows: Any = data
                 user_rows = rows.rows.X if isinstance(X, SourceBlocks) else X
                 given = init(user_rows, k, random_state=state)
-            return validation.given_centers(given, k, objective, data.dtype, data.d)
+            return validation.given_centers(
+                host_copy(given, "init"), k, objective, data.dtype, data.d
+            )
 
         return made
 
-    def _size_limits(self, data: HostData | BlockData) -> SizeLimits | None:
+    def _size_limits(self, data: Any) -> SizeLimits | None:
         """None if there are none; ValueError if they cannot hold."""
         if not self._limited:
             return None
@@ -393,10 +430,11 @@ default="k-means++"
         return replace(found, cost=best.inertia, only_rounding=rounding)
 
     def _store(
-        self, objective: Objective, best: LloydResult, labels: Any, certificate: Certificate | None
-    ) -> None:
+        self, objective: Objective, best: LloydResult, centers: Any, labels: Any,
+        certificate: Certificate | None,
+    ) -> None:  # fmt: skip
         self._objective = objective
-        self.cluster_centers_ = best.centers
+        self.cluster_centers_ = centers
         self.labels_ = labels
         self.inertia_ = best.inertia
         self.assignment_gap_ = best.assignment_gap

@@ -39,7 +39,8 @@ class SavedModel:
         The file holds what the model holds: its parameters and all that was found, labels too; of a
         `StreamingKMeans`, a `KMedian` or a `OnlineKMeans` that are rows of the data, which whoever
         gets the file can read. Callbacks, a Dask client, a budget and a `random_state` that is a
-        generator are left out. The file is written aside and moved into place: if that fails, an
+        generator are left out, and `device` is "auto" in the file: who loads the model may have no
+        GPU. The file is written aside and moved into place: if that fails, an
         older file stays.
         """
         made = copy.copy(self)
@@ -47,6 +48,7 @@ class SavedModel:
         seeded = isinstance(vars(made).get("random_state"), Integral)
         left_out = {"budget"} if seeded else {"budget", "random_state"}
         vars(made).update(dict.fromkeys(left_out & vars(made).keys()))
+        vars(made).update(dict.fromkeys({"device"} & vars(made).keys(), "auto"))
         data = model_bytes(made)
         if foreign := _foreign_types(data)[1]:
             raise ValueError(

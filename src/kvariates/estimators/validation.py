@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from sklearn.utils.validation import _check_sample_weight
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, SMALL_TYPES, Rows, check_sparse
 from kvariates.estimators import input_errors
+from kvariates.estimators.array_input import check_readable
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitCallbacks, torn_down_after
 from kvariates.objectives.objective import OBJECTIVES, Objective
 from kvariates.seeding.sampler import SeedingProblem
@@ -60,6 +62,19 @@ DistanceFunction = Callable[[Any, Any], float]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
+
+class DeviceNames(StrOptions):
+    """A constraint: one of these names, or "cuda:1"."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return super().is_satisfied_by(val) or (
+            isinstance(val, str) and re.fullmatch(r"cuda:[0-9]{1,3}", val) is not None
+        )
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, or 'cuda:1' for the GPU of this number"
+
+
 PLAIN = 2**14  # values of a small array
 LARGEST = 1e120  # of weights, and of their inverses: weighted squares must stay in float64
 NO_WEIGHT = "sample_weight is zero for every row; at least one must be positive."
@@ -68,6 +83,7 @@ CONSTRAINTS: dict[str, Any] = {  # of parameters that mean the same wherever the
     "X": "no_validation",  # see `rows`
     "certify": ["boolean"],
     "demand": ["array-like", None],
+    "device": [DeviceNames(dict.fromkeys(("auto", "cpu", "cuda")).keys())],
     "init": [StrOptions(HOST_SEEDINGS.keys())],
     "max_iter": COUNT,
     "metric": [StrOptions(OBJECTIVES.keys())],
@@ -192,6 +208,7 @@ def weights(sample_weight: Any, X: Any) -> F64 | None:
     """float64 weights, or None for all ones."""
     if sample_weight is None:
         return None
+    check_readable(sample_weight, "sample_weight")
     out = np.ascontiguousarray(
         _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     )
