@@ -1,5 +1,5 @@
 // Runs the blocks of a kernel on the processor. Each thread of a block is a coroutine with a stack of its own; it runs
-// until it waits for others. Arrays, stacks and shared memory lie between pages that nobody may touch.
+// until it waits for others. Arrays, stacks and shared memory lie between memory that nobody may touch.
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ typedef void Kernel(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, 
 typedef void Combine(void** lanes, unsigned present);
 
 constexpr int MOST = 1024, WARP = 32;
-constexpr size_t STACK = 64 << 10, SHARED = 256 << 10, ALIGNED = 256;
+constexpr size_t STACK = 64 << 10, SHARED = 256 << 10, ALIGNED = 256, FENCE = 4 << 20;
 constexpr int PATIENCE = 10000;  // rounds in which all threads only ask again
 const char* const DIFFERENT_BLOCKS = "(blocks run one after the other, so none may wait for a later one)";
 
@@ -61,12 +61,12 @@ size_t page() {
 
 size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Memory between two pages that fault.
+// Memory between two ranges that fault.
 char* fenced(size_t size) {
-    const size_t all = size + 2 * page();
+    const size_t all = size + 2 * FENCE;
     void* out = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (out == MAP_FAILED) return nullptr;
-    char* inner = static_cast<char*>(out) + page();
+    char* inner = static_cast<char*>(out) + FENCE;
     if (mprotect(inner, size, PROT_READ | PROT_WRITE)) {
         munmap(out, all);
         return nullptr;
@@ -456,7 +456,7 @@ SHOWN int on_host_launch(void* function, Word grid, Word block, Word shared, con
     const char* base = reinterpret_cast<const char*>(fault_address);
     if (!said[0] && base >= stacks && base < stacks + MOST * (STACK + 2 * page()))
         snprintf(said, sizeof said, "thread %d needs more than %zu bytes of stack", current, STACK);
-    if (!said[0] && base >= all_shared - page() && base <= all_shared + SHARED + page())
+    if (!said[0] && base >= all_shared - FENCE && base <= all_shared + SHARED + FENCE)
         snprintf(said, sizeof said, "thread %d uses what is outside of the %lld bytes of dynamic shared memory", current,
                  shared);
     if (!said[0]) {
@@ -468,7 +468,7 @@ SHOWN int on_host_launch(void* function, Word grid, Word block, Word shared, con
     return 1;
 }
 
-// The end of an array's memory is at most 255 bytes before a page that faults; all bytes are 0xFF. Null: no room.
+// The end of an array's memory is at most 255 bytes before memory that faults; all bytes are 0xFF. Null: no room.
 SHOWN void* on_host_allocate(Word size) {
     const size_t inside = rounded_up(rounded_up(size, ALIGNED), page());
     char* out = fenced(inside);
@@ -477,7 +477,7 @@ SHOWN void* on_host_allocate(Word size) {
     return out + inside - rounded_up(size, ALIGNED);
 }
 
-// Frees it; 0 if the kernels have written next to the array.
+// 0 if something was written next to the array.
 SHOWN int on_host_untouched(const void* array, Word size) {
     const unsigned char* from = static_cast<const unsigned char*>(array);
     const size_t all = rounded_up(size, ALIGNED), before = reinterpret_cast<uintptr_t>(from) % page();
@@ -491,5 +491,5 @@ SHOWN int on_host_untouched(const void* array, Word size) {
 SHOWN void on_host_release(void* array, Word size) {
     const size_t inside = rounded_up(rounded_up(size, ALIGNED), page());
     char* end = static_cast<char*>(array) + rounded_up(size, ALIGNED);
-    munmap(end - inside - page(), inside + 2 * page());
+    munmap(end - inside - FENCE, inside + 2 * FENCE);
 }

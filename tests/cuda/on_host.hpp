@@ -19,9 +19,9 @@
 #define __grid_constant__
 #define __constant__ static
 #ifdef __ELF__  // in one section, which is filled with garbage before each block
-#define __shared__ static __attribute__((section("on_host_shared")))
-extern char on_host_first[] asm("__start_on_host_shared") __attribute__((weak, visibility("hidden")));
-extern char on_host_stop[] asm("__stop_on_host_shared") __attribute__((weak, visibility("hidden")));
+#define __shared__ static __attribute__((section("on_host_statics")))
+extern char on_host_first[] asm("__start_on_host_statics") __attribute__((weak, visibility("hidden")));
+extern char on_host_stop[] asm("__stop_on_host_statics") __attribute__((weak, visibility("hidden")));
 extern "C" char* on_host_static_shared() { return on_host_first; }
 extern "C" long long on_host_static_size() { return on_host_stop - on_host_first; }
 #else
