@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -145,11 +146,15 @@ class Card:
         return out
 
     def copy_in(self, values: NDArray[Any], out: CardArray) -> None:
-        self._do("cuMemcpyHtoDAsync", out.pointer, values.ctypes.data, out.nbytes, self._stream.handle)
+        self._do(
+            "cuMemcpyHtoDAsync", out.pointer, values.ctypes.data, out.nbytes, self._stream.handle
+        )
         self.wait()  # `values` may change when this has returned
 
     def copy_out(self, array: CardArray, out: NDArray[Any]) -> None:
-        self._do("cuMemcpyDtoHAsync", out.ctypes.data, array.pointer, array.nbytes, self._stream.handle)
+        self._do(
+            "cuMemcpyDtoHAsync", out.ctypes.data, array.pointer, array.nbytes, self._stream.handle
+        )
         self.wait()
 
     def copy(self, array: CardArray, out: CardArray) -> None:
@@ -180,11 +185,11 @@ class Card:
         if grid <= 0:
             return
         self._enter()
-        kernel = self._kernel(file, name, defines or {}, shared)
+        kernel = self._kernel(file, name, defines or {})
         config = self._core.LaunchConfig(grid=grid, block=block, shmem_size=shared)
         self._core.launch(self._stream, config, kernel, *map(_argument, args))
 
-    def _kernel(self, file: str, name: str, defines: dict[str, Any], shared: int) -> Any:
+    def _kernel(self, file: str, name: str, defines: dict[str, Any]) -> Any:
         key = file, tuple(sorted(defines.items()))
         module = self._kernels.get(key)
         if module is None:
@@ -192,10 +197,7 @@ class Card:
         kernel = self._kernels.get((*key, name))
         if kernel is None:
             kernel = module.get_kernel(name)
-            if self.shared_memory > 0:
-                kind = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                function = self._do("cuKernelGetFunction", int(kernel.handle))
-                self._do("cuFuncSetAttribute", function, kind, self._dynamic(kernel))
+            self._allow_shared_memory(kernel)
             self._kernels[(*key, name)] = kernel
         return kernel
 
@@ -204,8 +206,13 @@ class Card:
         """The most bytes of shared memory that a block may ask for."""
         return int(self._device.properties.max_shared_memory_per_block_optin)
 
-    def _dynamic(self, kernel: Any) -> int:
-        return self.shared_memory - int(kernel.attributes.shared_size_bytes())
+    def _allow_shared_memory(self, kernel: Any) -> None:
+        """Let a kernel have as much dynamic memory as there is beside its static memory."""
+        most = self.shared_memory - int(kernel.attributes.shared_size_bytes())
+        attributes = self._driver.CUfunction_attribute
+        kind = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        function = self._do("cuKernelGetFunction", int(kernel.handle))
+        self._do("cuFuncSetAttribute", function, kind, most)
 
     def _compiled(self, file: str, defines: dict[str, Any]) -> Any:
         arch = f"sm_{self.capability}" + ("a" if self.capability in (90, 100, 103) else "")
@@ -224,10 +231,8 @@ class Card:
         if known is not None:
             return self._core.ObjectCode.from_cubin(known)
         compiled = program.compile("cubin")
-        try:
+        with suppress(OSError):  # a full or read-only disk: it is compiled again next time
             cache[key] = compiled
-        except OSError:  # a full or read-only disk: it is compiled again next time
-            pass
         return compiled
 
     # -- the order of things -----------------------------------------------------------------------
@@ -260,9 +265,8 @@ class Card:
             return CardError(f"{self.name}: {error}")
         free, total = self.free()
         return MemoryError(
-            f"{self.name} has {free / 1e9:.1f} of {total / 1e9:.1f} GB free, and {size / 1e9:.1f} GB "
-            f"more are needed. Fit blocks (kvariates.sources.blocks), which pass through the card, "
-            f"or {USE_CPU}."
+            f"{self.name} has {free / 1e9:.1f} of {total / 1e9:.1f} GB free, and {size / 1e9:.1f} "
+            f"GB more are needed. Fit fewer rows or features, or {USE_CPU}."
         )
 
 

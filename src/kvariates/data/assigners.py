@@ -8,6 +8,7 @@ In memory, a scan finds the nearest centre of every row (`scans`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -25,7 +26,7 @@ from kvariates.data.cluster_sums import (
     table_pays,
 )
 from kvariates.data.exact_sums import ExactSums, ReplacedSums, exact_total
-from kvariates.data.rows import F64, Labels, Rows, total_cost
+from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost
 from kvariates.data.scans import F32, SCANS, Scan
 
 # An array, or whatever stands for it.
@@ -70,7 +71,7 @@ class Labelled:
 
     inertia: float
     counts: NDArray[np.int64] | None = None  # the rows of each cluster; None if not asked for
-    labels: Labels | None = None  # None if they stay where the rows are
+    labels: Any = None  # Labels, or an array on a card; None if they stay where the rows are
 
 
 class ExactAssigner(Protocol):
@@ -87,6 +88,24 @@ class ExactAssigner(Protocol):
 
     def labelled(self, centers: F64) -> Labelled:
         """What the final centres of a fit cost."""
+
+
+class MakesCenters(ABC):
+    """An assigner that makes the next centres itself, where its rows are, as on a GPU."""
+
+    @abstractmethod
+    def steps(self, unit: bool) -> CenterSteps:
+        """For one run of Lloyd. `unit`: whether centres stay on the unit sphere."""
+
+
+class CenterSteps(Protocol):
+    """What Lloyd's loop is given instead of `MeanUpdate`; centres are what `start` returns."""
+
+    def start(self, centers: Floats) -> Any: ...
+    def assign(self, centers: Any, moves: Any = None) -> Any: ...
+    def next_centers(self, centers: Any, statistics: Any) -> Any: ...
+    def moves(self, before: Any, after: Any) -> F64: ...
+    def end(self, centers: Any) -> F64: ...
 
 
 class InMemoryAssigner:

@@ -76,6 +76,9 @@ class BlockData:
     def subset(self, indices: I64) -> Rows:
         return take_rows(self.blocks, indices)
 
+    def canonical(self) -> None:
+        """None: the rows are not at one place."""
+
     def spread(self) -> float:
         return self.totals.spread(self.blocks)
 

@@ -25,7 +25,7 @@ from kvariates.data.exact_sums import (
     exponent_of,
     to_float,
 )
-from kvariates.data.rows import F64, Labels, Rows
+from kvariates.data.rows import F64, Labels, Rows, squared_norms
 
 SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # a product of positive values may be 0
 SMALL_TABLE = 2**15  # sums; each thread has such a table (MAX_PARTIAL in native/update.hpp)
@@ -48,11 +48,14 @@ class SumScale:
     digits: int  # of a term, in bits
 
     @classmethod
-    def of(cls, rows: Rows, weight: F64 | None) -> SumScale:
+    def of(cls, rows: Any, weight: F64 | None) -> SumScale:
+        """Of `Rows`, or others with `magnitudes` and `dtype`."""
+        largest, smallest = rows.magnitudes
         if weight is None:
-            return cls(*rows.magnitudes, 1.0, 1.0, 1 + np.finfo(rows.dtype).nmant)
+            return cls(largest, smallest, 1.0, 1.0, 1 + np.finfo(rows.dtype).nmant)
         positive = weight[weight > 0]
-        return cls(*rows.magnitudes, positive.max(initial=0.0), positive.min(initial=np.inf), 53)
+        heaviest, lightest = positive.max(initial=0.0), positive.min(initial=np.inf)
+        return cls(largest, smallest, heaviest, lightest, 53)
 
     def joined(self, other: SumScale) -> SumScale:
         return SumScale(
@@ -251,6 +254,20 @@ class ExactStatistics:
 
 
 Statistics = FloatStatistics | ExactStatistics
+
+
+def mean_centers(centers: F64, statistics: Statistics, unit: bool = False) -> F64:
+    """The means of the clusters; a centre without rows goes to the heaviest cluster."""
+    sums, weights = statistics.sums, statistics.weights
+    scale = np.sqrt(squared_norms(sums)) if unit else weights
+    full = (statistics.counts > 0) & (scale > 0)
+    if full.all():
+        own = isinstance(statistics, ExactStatistics)
+        return np.divide(sums, scale[:, None], out=sums if own else None)
+    out = centers.copy()
+    out[full] = sums[full] / scale[full, None]
+    out[statistics.counts == 0] = out[np.argmax(np.where(full, weights, 0))]
+    return out
 
 
 class HartiganBounds:

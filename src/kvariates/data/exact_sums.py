@@ -178,6 +178,20 @@ def exact_total(terms: F64, weight: F64 | None = None) -> int:
     return sum(int(b) << (32 * i) for i, b in enumerate(bins.tolist()))
 
 
+def exact_total_of_pieces(pieces: NDArray[np.int64]) -> int | None:
+    """The `exact_total` of terms whose mantissas were added up by exponent, in pieces of 16 bits.
+
+    `pieces` has the shape (2048, 4), of biased exponents. None if a term was not finite.
+    """
+    if pieces[2047].any():
+        return None
+    used = np.flatnonzero(pieces.any(axis=1)).tolist()
+    total = 0
+    for e in used:
+        total += sum(p << 16 * i for i, p in enumerate(pieces[e].tolist())) << max(e - 1, 0)
+    return total
+
+
 def to_float(total: int) -> float:
     """The float64 nearest to an `exact_total`."""
     return total / (1 << 1074)

@@ -5,9 +5,10 @@
 | in memory | `HostData` |
 | in blocks of a source | `data.block_data.BlockData` |
 | of peers: Dask partitions, clients of Flower | `peers.peers_data.PeersData` |
+| on a GPU | `cuda.data.CudaData` |
 
 Arrays with an entry for each row do not cross this border: answers are centres, sums, costs and
-counts. Weights are inside. Rows on another device would be another class with the same methods.
+counts. Weights are inside.
 
 | offer | what it means |
 |---|---|
@@ -63,6 +64,13 @@ class Data(Protocol):
     def subset(self, indices: I64) -> Rows:
         """The rows at `indices` in memory, in their layout and dtype."""
 
+    def canonical(self) -> tuple[Data, I64] | None:
+        """The rows in an order of their values alone, and this order; None for large data.
+
+        Draws made in this order do not change when the rows are shuffled. None, too, if the rows
+        are not at one place.
+        """
+
     def assigner(self, k: int, scan: Any = "auto") -> ExactAssigner:
         """For one run of Lloyd."""
 
@@ -104,6 +112,10 @@ class HostData:
         """The rows at `indices` with their weights."""
         weight = None if self.weight is None else self.weight[indices]
         return HostData(self.rows.subset(indices), weight)
+
+    def canonical(self) -> tuple[HostData, I64] | None:
+        order = self.rows.canonical_order()
+        return None if order is None else (self.part(order), order)
 
     @property
     def scale(self) -> SumScale:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,10 @@ class Proposal(NamedTuple):
 
 class Costs(Protocol):
     """The costs of rows, in memory or in shards. A centre is known by its index."""
+
+    @property
+    def skips(self) -> bool:
+        """Whether bounds that leave out rows (`stay_limit`) spare work."""
 
     @property
     def weighted(self) -> bool:
@@ -92,6 +96,8 @@ class RowCosts:
 
     Pre: weight is None (all ones) or float64; `cost` and `nearest` belong together.
     """
+
+    skips: ClassVar[bool] = True
 
     def __init__(
         self, rows: Rows, weight: F64 | None, cost: F64 | None = None, nearest: Labels | None = None
@@ -187,6 +193,8 @@ class ShardedCosts:
     finish in any order.
     `starts`: the number of the first row of each shard.
     """
+
+    skips: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -87,6 +87,9 @@ class PeersData:
     def dtype(self) -> np.dtype[Any]:
         return np.result_type(*(peer.dtype for peer in self.coordinator.descriptions.values()))
 
+    def canonical(self) -> None:
+        """None: the rows are not at one place."""
+
     def spread(self) -> float:
         return of_those_left(lambda: self._spread_around(self._mean()))
 

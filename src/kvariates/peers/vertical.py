@@ -221,6 +221,9 @@ class VerticalSession:
             )
         return total.view(np.int64)
 
+    def canonical(self) -> None:
+        """None: the rows are not at one place."""
+
     def spread(self) -> float:
         """The mean variance of the columns of all parties."""
         variance, columns = self.masked_sum("spread", (2,))

@@ -28,11 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.data.assigners import squared_moves
-from kvariates.data.cluster_sums import ClusterSums, FloatStatistics
+from kvariates.data.cluster_sums import ClusterSums, FloatStatistics, mean_centers
 from kvariates.data.rows import F64, OVERFLOW, Rows
 from kvariates.peers.masks import FixedPoint, KeyPair, PairwiseKeys, bound_exponent
 from kvariates.peers.questions import Answer, Envelope, Question
-from kvariates.refining.lloyd import mean_centers
 
 SHARE = 32  # bytes of a party's share of the common secret
 TOKEN = 16  # bytes

@@ -18,12 +18,13 @@ from kvariates.data.assigners import (
     Assigner,
     ExactAssigner,
     InMemoryAssigner,
+    MakesCenters,
     fill_empty_clusters,
     squared_moves,
 )
-from kvariates.data.cluster_sums import ExactStatistics, Statistics
+from kvariates.data.cluster_sums import ExactStatistics, Statistics, mean_centers
 from kvariates.data.host_data import Data
-from kvariates.data.rows import F64, Floats, squared_norms
+from kvariates.data.rows import F64, Floats
 from kvariates.data.scans import Scan
 from kvariates.numerics.draws import I64
 
@@ -151,20 +152,6 @@ class OverwritingUpdate:
         centers[some] = means
 
 
-def mean_centers(centers: F64, statistics: Statistics, unit: bool = False) -> F64:
-    """The means of the clusters; a centre without rows goes to the heaviest cluster."""
-    sums, weights = statistics.sums, statistics.weights
-    scale = np.sqrt(squared_norms(sums)) if unit else weights
-    full = (statistics.counts > 0) & (scale > 0)
-    if full.all():
-        own = isinstance(statistics, ExactStatistics)
-        return np.divide(sums, scale[:, None], out=sums if own else None)
-    out = centers.copy()
-    out[full] = sums[full] / scale[full, None]
-    out[statistics.counts == 0] = out[np.argmax(np.where(full, weights, 0))]
-    return out
-
-
 @dataclass(frozen=True)
 class LloydResult:
     """Centres in the rows' dtype, with the labels and the cost of these rounded centres."""
@@ -202,7 +189,11 @@ def refine(
     assigner = data.assigner(len(centers), scan)
     # Who is told of an iteration may ask for the cost of its centres.
     silent = isinstance(stop, StopRule) and stop.callback is None and not stop.keep_costs
-    if overwrite and silent and isinstance(assigner, InMemoryAssigner) and assigner.has_table:
+    if isinstance(assigner, MakesCenters):
+        steps = assigner.steps(unit)
+        end = lloyd(steps, steps.start(centers), steps.next_centers, stop, steps.moves)
+        end = replace(end, centers=steps.end(end.centers))
+    elif overwrite and silent and isinstance(assigner, InMemoryAssigner) and assigner.has_table:
         in_place = OverwritingUpdate(assigner, unit, np.zeros(len(centers)))
         start = np.asarray(centers, dtype=np.float64)  # a step in float32 would round
         end = lloyd(assigner, start, in_place, stop, lambda *_: in_place.moves)

@@ -302,7 +302,8 @@ def euclidean_potential(data: Data, k: int) -> EuclideanPotential:
     """The potential of rows, wherever they are, with room for k centres."""
     if isinstance(data, HostData):
         return EuclideanPotential(data.rows, data.weight, k)
-    return EuclideanPotential(data, None, k, costs=data.costs())
+    costs = data.costs()
+    return EuclideanPotential(data, None, k, costs=costs, skip=costs.skips)
 
 
 # ---- What every seeding is given -----------------------------------------------------------------
@@ -351,10 +352,10 @@ class SeedingProblem:
 
     def canonical(self) -> SeedingProblem:
         """The same problem with rows in canonical order, for draws that do not depend on theirs."""
-        if not self.pointwise or self.order is not None or not isinstance(self.data, HostData):
+        if not self.pointwise or self.order is not None:
             return self
-        order = self.rows.canonical_order()
-        return self if order is None else replace(self, data=self.data.part(order), order=order)
+        found = self.data.canonical()
+        return self if found is None else replace(self, data=found[0], order=found[1])
 
     def original(self, indices: I64) -> I64:
         """The indices of these rows before `canonical`."""

@@ -122,7 +122,7 @@ struct Mass {
         high += cut(term, e - 45);
         low += cut(term, e - 92);
     }
-    METHOD exact_t whole() const { return (static_cast<exact_t>(high) << 47) + low; }
+    METHOD exact_t whole() const { return static_cast<exact_t>(high) * (static_cast<exact_t>(1) << 47) + low; }
 };
 
 // The float64 nearest to an integer times 2^e.

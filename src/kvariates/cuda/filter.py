@@ -1,0 +1,229 @@
+"""The nearest centre of each row on a card: by products of half precision with a proven error
+where they decide, else in the reference arithmetic (docs/gpu_filter.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvariates.cuda.card import CardArray
+
+REALS = {"float32": "float", "float64": "double", "float16": "half_t"}
+FEW_CENTERS = 8  # up to so many are compared in float64
+SMALL_WORK = 2**26  # rows x centres x features up to which it is done in float64
+MOST_FEATURES = 8192  # of the proof
+SHORT = 16  # features below which a thread measures a distance alone
+SAMPLE = 1024  # rows that give the offset and the scale
+BLOCK = 256  # threads of a block in kernels without tensor cores
+SLOT = 12  # numbers of a row that is not decided: see kernels/filter.cu
+SHAPES = (  # (warps of a block, centres of a tile, tiles in shared memory), the best first
+    (8, 128, 6), (8, 128, 5), (8, 128, 4), (8, 128, 3), (8, 128, 2), (8, 64, 3), (8, 64, 2),
+    (4, 64, 2), (2, 64, 2), (1, 64, 2),
+)  # fmt: skip
+MOST_STAGES = 4  # more do not help where rows stay in registers
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """The rows whose labels the last pass changed, on a card."""
+
+    rows: CardArray  # int32 (n,), in any order; the first `count` are valid
+    before: CardArray  # int32 (n,), their labels before; -1: none
+    count: CardArray  # int64 (1,)
+
+    @classmethod
+    def for_rows(cls, card: Any, n: int) -> Changes:
+        return cls(card.empty(n, np.int32), card.empty(n, np.int32), card.zeros(1, np.int64))
+
+    def arrays(self) -> tuple[CardArray, CardArray, CardArray]:
+        return self.rows, self.before, self.count
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a block of the tensor kernels works on at once."""
+
+    steps: int  # sixteens of features that a warp keeps in registers; 0: they pass through memory
+    width: int  # features with padding
+    warps: int
+    tile: int  # centres
+    stages: int  # tiles of centres in shared memory
+
+    @property
+    def rows(self) -> int:
+        return 32 * self.warps
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory."""
+        chunk = 2 * self.steps if self.steps else 4
+        stride = 16 * chunk + 16
+        left, right, entries = self.rows * stride, self.tile * stride, 4 if self.steps else 8
+        tiles = left + self.stages * right if self.steps else self.stages * (left + right)
+        return tiles + 8 * self.tile + 8 * self.warps + 16 * entries * self.rows
+
+    def defines(self) -> dict[str, int]:
+        return {
+            "KSTEPS": self.steps, "WARPS": self.warps, "TILE": self.tile, "STAGES": self.stages
+        }  # fmt: skip
+
+
+def shape_for(n: int, d: int, k: int, processors: int, shared_memory: int) -> Shape:
+    """The largest blocks that fit, smaller ones if there are too few for all processors."""
+    steps = -(-d // 16) if d <= 128 else 0
+    width = 16 * steps if steps else -(-d // 32) * 32
+    for warps, tile, stages in SHAPES:
+        shape = Shape(steps, width, warps, tile, stages)
+        idle = warps > 4 and n < 32 * warps * processors
+        if idle or (k <= 64 < tile) or (steps and stages > MOST_STAGES) or (not steps and warps < 2):
+            continue
+        if shape.shared <= shared_memory:
+            return shape
+    raise ValueError(f"a block needs more than {shared_memory} bytes of shared memory")
+
+
+class Filter:
+    """Labels of one set of rows. Keeps their halves, and what the kernels need, between calls.
+
+    Parameters
+    ----------
+    rows : (n, d), float32, float64 or float16.
+    k : the number of centres.
+    exact : whether to use float64 alone; None: if that is less work.
+    shape : of the blocks; None: chosen by the sizes and the card.
+    more : further definitions for the kernels.
+    """
+
+    def __init__(
+        self, card: Any, rows: CardArray, k: int, *, exact: bool | None = None,
+        shape: Shape | None = None, more: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self._card, self._rows, self._k = card, rows, k
+        self._n, self._d = rows.shape
+        self._real = {"REAL": REALS[rows.dtype.name]}
+        n, d = rows.shape
+        small = k <= FEW_CENTERS or n * k * d <= SMALL_WORK
+        self.exact = d > MOST_FEATURES or (small if exact is None else exact) or n == 0
+        if not self.exact:
+            self._prepare(shape or shape_for(n, d, k, card.processors, card.shared_memory), more or {})
+
+    def nearest(
+        self, centers: CardArray, labels: CardArray, changes: Changes, moved: CardArray | None
+    ) -> None:
+        """Bring `labels` up to date, and list the changes.
+
+        Parameters
+        ----------
+        centers : float64 (k, d).
+        labels : int32 (n,); -1: none yet.
+        moved : float64 (k,), squared moves of the centres since the last call; None: unknown.
+        """
+        self._card.clear(changes.count)
+        if self.exact:
+            self._compare_in_float64(centers, labels, changes)
+        else:
+            self._compare_by_halves(centers, labels, changes)
+
+    # -- float64 -----------------------------------------------------------------------------------
+
+    def _compare_in_float64(self, centers: CardArray, labels: CardArray, changes: Changes) -> None:
+        n, d, k, card = self._n, self._d, self._k, self._card
+        if d < SHORT and (k <= SHORT or n >= 512 * card.processors):
+            card.run(
+                "filter.cu", "label_short_rows", -(-n // BLOCK), BLOCK, self._rows, centers,
+                n, d, k, labels, *changes.arrays(), defines=self._real,
+            )  # fmt: skip
+            return
+        each = min(max(n // (64 * card.processors), 1), 16)
+        card.run(
+            "filter.cu", "label_rows", -(-n // (BLOCK // 16 * each)), BLOCK, self._rows, centers,
+            n, d, k, each, labels, *changes.arrays(), defines=self._real,
+        )  # fmt: skip
+
+    # -- halves ------------------------------------------------------------------------------------
+
+    def _prepare(self, shape: Shape, more: dict[str, Any]) -> None:
+        n, d, k, card = self._n, self._d, self._k, self._card
+        self.shape, self._defines = shape, shape.defines() | more
+        self._padded = -(-k // shape.tile) * shape.tile
+        self._room = min(n, max(n // 8, 4096))
+        self._frame = card.put(frame_of(self._sample()))
+        self._halves, self._facts = card.empty((n, shape.width), np.uint16), card.empty((n, 2), np.float32)
+        self._center_halves = card.empty((self._padded, shape.width), np.uint16)
+        self._center_facts = card.empty((self._padded, 4), np.float32)
+        self._sizes = card.put(np.array([n, k, shape.width, self._room], np.int64))
+        self._slots = card.empty((self._room, SLOT), np.int32)
+        self._queue = card.empty(self._room + n, np.int32)
+        self._counters = card.zeros(16, np.uint64)
+        card.run(
+            "half.cu", "half_rows", self._blocks(n, 16), BLOCK, self._rows, self._frame, n, d,
+            shape.width, self._halves, self._facts, defines=self._real,
+        )  # fmt: skip
+
+    def _sample(self) -> NDArray[np.float64]:
+        """Some rows, in host memory."""
+        count = min(self._n, SAMPLE)
+        out = self._card.empty((count, self._d), np.float64)
+        self._card.run(
+            "half.cu", "sample_rows", self._blocks(count * self._d, BLOCK), BLOCK, self._rows,
+            self._n, self._d, count, out, defines=self._real,
+        )  # fmt: skip
+        return out.get()
+
+    def _blocks(self, count: int, of_a_block: int) -> int:
+        """How many blocks share so many items."""
+        return min(-(-count // of_a_block), 32 * self._card.processors)
+
+    def _compare_by_halves(self, centers: CardArray, labels: CardArray, changes: Changes) -> None:
+        n, d, card, shape = self._n, self._d, self._card, self.shape
+        card.clear(self._counters)
+        card.run(
+            "half.cu", "half_centers", self._blocks(self._padded, 16), BLOCK, centers, self._frame,
+            self._k, self._padded, d, shape.width, self._center_halves, self._center_facts,
+            defines=self._real,
+        )  # fmt: skip
+        given = self._halves, self._facts, self._center_halves, self._center_facts, self._sizes
+        lists = self._slots, self._queue, self._counters
+        blocks = min(-(-n // shape.rows), self._resident() * card.processors)
+        how = {"shared": shape.shared, "defines": self._defines}
+        card.run(
+            "filter.cu", "find", blocks, shape.rows, *given, None, labels, *changes.arrays(),
+            *lists, **how,
+        )  # fmt: skip
+        card.run("filter.cu", "list_candidates", blocks, shape.rows, *given, *lists, **how)
+        card.run(
+            "filter.cu", "decide", self._blocks(self._room, BLOCK), BLOCK, self._rows, centers, d,
+            self._sizes, labels, *changes.arrays(), *lists, defines=self._real,
+        )  # fmt: skip
+        card.run(
+            "filter.cu", "compare_all", self._blocks(n, 1), BLOCK, self._rows, centers, d,
+            self._sizes, labels, *changes.arrays(), self._queue, self._counters, defines=self._real,
+        )  # fmt: skip
+
+    def _resident(self) -> int:
+        """Blocks that a processor works on at once."""
+        by_memory = self._card.shared_memory // (self.shape.shared + 1024)
+        by_registers = 2 if 0 < self.shape.steps <= 3 else 1
+        return max(1, min(by_memory, by_registers * 8 // self.shape.warps))
+
+    @property
+    def measured_rows(self) -> tuple[int, int, int]:
+        """Of the last call: rows that halves did not decide, those of them that went through a
+        second comparison, and those that were compared with all centres. For tests and tuning.
+        """
+        slots, opened, left = (int(v) for v in self._counters.get()[:3])
+        return slots, opened, left
+
+
+def frame_of(sample: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A scale, a power of two, and the offset of each feature: the scaled values are below 2^7."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        offset = (sample / len(sample)).sum(axis=0)
+        offset = np.where(np.isfinite(offset), offset, 0)
+        largest = float(np.abs(sample - offset).max(initial=0))
+    exponent = 7 - int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0
+    return np.concatenate([[2.0 ** min(max(exponent, -400), 400)], offset])
