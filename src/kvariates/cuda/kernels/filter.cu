@@ -14,7 +14,7 @@
 // A row that `find` did not decide: its number, how many candidates it has, a limit of their scores, the candidates.
 constexpr int SLOT = 12, SLOT_ROW = 0, SLOT_COUNT = 1, SLOT_LIMIT = 2, SLOT_FIRST = 4, MOST_CANDIDATES = 8;
 constexpr int SLOTS = 0, OPEN = 1, EXACT = 2, LISTED = 3;           // counters
-constexpr int SIZE_N = 0, SIZE_K = 1, SIZE_WIDTH = 2, SIZE_ROOM = 3;  // sizes; the last one: slots
+constexpr int OF_ROWS = 0, OF_CENTERS = 1, OF_WIDTH = 2, OF_ROOM = 3;  // sizes; the last one: slots
 
 // A place in a list for each thread that wants one, with one atomic operation for a warp.
 DEVICE index_t reserve(bool wanted, word_t* counter) {
@@ -568,8 +568,8 @@ KERNEL BOUNDED find(const half_t* rows, const Pair* row_facts, const half_t* cen
                     const index_t* sizes, const int* list, label_t* labels, label_t* changed, label_t* before,
                     word_t* changes, int* slots, int* queue, word_t* counters) {
     SHARED(unsigned char, all);
-    const index_t count = list ? static_cast<index_t>(counters[LISTED]) : sizes[SIZE_N];
-    const Work w{rows, row_facts, centers, center_facts, count, sizes[SIZE_K], sizes[SIZE_WIDTH], sizes[SIZE_ROOM], list,
+    const index_t count = list ? static_cast<index_t>(counters[LISTED]) : sizes[OF_ROWS];
+    const Work w{rows, row_facts, centers, center_facts, count, sizes[OF_CENTERS], sizes[OF_WIDTH], sizes[OF_ROOM], list,
                  slots, queue, counters, false};
     TwoSmallest take;
     scan(w, Labels{labels, changed, before, changes}, memory_at(all), take);
@@ -579,8 +579,8 @@ KERNEL BOUNDED list_candidates(const half_t* rows, const Pair* row_facts, const 
                                const Four* center_facts, const index_t* sizes, int* slots, int* queue,
                                word_t* counters) {
     SHARED(unsigned char, all);
-    const Work w{rows, row_facts, centers, center_facts, static_cast<index_t>(counters[OPEN]), sizes[SIZE_K],
-                 sizes[SIZE_WIDTH], sizes[SIZE_ROOM], nullptr, slots, queue, counters, true};
+    const Work w{rows, row_facts, centers, center_facts, static_cast<index_t>(counters[OPEN]), sizes[OF_CENTERS],
+                 sizes[OF_WIDTH], sizes[OF_ROOM], nullptr, slots, queue, counters, true};
     Candidates take;
     scan(w, Labels{}, memory_at(all), take);
 }
@@ -602,7 +602,7 @@ struct Nearest {
 KERNEL decide(const REAL* rows, const double* centers, index_t d, const index_t* sizes, label_t* labels,
               label_t* changed, label_t* before, word_t* changes, const int* slots, int* queue, word_t* counters) {
     const Labels all{labels, changed, before, changes};
-    const index_t room = sizes[SIZE_ROOM], used = static_cast<index_t>(counters[SLOTS]);
+    const index_t room = sizes[OF_ROOM], used = static_cast<index_t>(counters[SLOTS]);
     const index_t count = used < room ? used : room;
     const int lane = threadIdx.x % LANES, half = threadIdx.x % 32 / LANES;
     for (index_t first = thread_index() / 32 * 32; first < count; first += thread_count()) {
@@ -659,9 +659,9 @@ KERNEL compare_all(const REAL* rows, const double* centers, index_t d, const ind
                    label_t* changed, label_t* before, word_t* changes, const int* queue, const word_t* counters) {
     __shared__ double costs[16];
     __shared__ label_t found[16];
-    const index_t count = static_cast<index_t>(counters[EXACT]), k = sizes[SIZE_K];
+    const index_t count = static_cast<index_t>(counters[EXACT]), k = sizes[OF_CENTERS];
     for (index_t i = blockIdx.x; i < count; i += gridDim.x) {
-        const index_t row = queue[sizes[SIZE_ROOM] + i];
+        const index_t row = queue[sizes[OF_ROOM] + i];
         const int part = threadIdx.x / LANES;
         const Nearest own = nearest_by_lanes(rows + row * d, centers, k, d, part, 16);
         if (threadIdx.x % LANES == 0) costs[part] = own.cost, found[part] = own.label;
