@@ -6,12 +6,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OLDEST := .venv-oldest
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
-CXX_FILES := $(wildcard native/*.?pp native/tests/*.?pp)
+CXX_FILES := $(wildcard native/*.?pp native/tests/*.?pp tests/cuda/*.?pp)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Compiled modules are kept: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help build demo test test-slow test-oldest wheels bench bench-embeddings bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants native-mutants federated docs lint format sanitize tsan hostile browser clean
+.PHONY: help build demo test test-slow test-gpu test-oldest wheels bench bench-embeddings bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants native-mutants federated docs lint format sanitize tsan hostile browser clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -19,6 +19,7 @@ help:
 	@echo "make demo           cluster the world's cities and draw a map"
 	@echo "make test           run the tests (minutes)"
 	@echo "make test-slow      run the tests that take long: audits of private methods, real processes"
+	@echo "make test-gpu       run the tests that need an NVIDIA GPU and a driver for CUDA 13"
 	@echo "make test-oldest    run the main tests with the oldest allowed versions of all packages"
 	@echo "make wheels         build wheels for Linux and try them in bare environments (minutes)"
 	@echo "make lint           run ruff, clang-format and mypy"
@@ -53,6 +54,10 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -n auto -m slow
+
+# Results of a GPU are compared with those of the processor. `make test` runs the same kernels on the processor.
+test-gpu: $(VENV)/.test-gpu
+	$(BIN)/pytest tests/gpu
 
 # The folders that test numbers, estimators and privacy; the rest needs packages of one extra each.
 # Old packages warn about newer ones that they use.
@@ -176,7 +181,7 @@ $(VENV)/.command: $(VENV)/.built
 	@$(INSTALL) '.[cli,plot,private,report]'
 	@touch $@
 
-$(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.built
+$(VENV)/.dev $(VENV)/.bench $(VENV)/.docs $(VENV)/.test-gpu: $(VENV)/.%: $(VENV)/.built
 	@echo "installing the extra '$*'"
 	@$(INSTALL) '.[$*]'
 	@touch $@

@@ -26,6 +26,7 @@ cli.fit_private: parse_bounds
 cli.reading: ReadRequest
 cli.saved_model: load_model
 cli: main_of_command=main
+cuda.card: card_of CardArray source_of source_with
 dask.partitions: moves TOLERATED
 dask.transport: threads_of_task
 data.assigners: FarRows InMemoryAssigner Labelled squared_moves upper_bounds

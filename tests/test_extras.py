@@ -28,6 +28,7 @@ LINES = {
     "private (releases)": "Noise for a private fit needs opendp",
     "private (cryptography)": "A secure sum of several parties needs cryptography",
     "dask": "kvariates.dask needs dask",
+    "cuda": "device='cuda' needs cuda",
     "ray": "kvariates.ray needs ray",
     "federated": "kvariates.federated needs flwr",
     "files": "reading rows.csv needs pyarrow",
@@ -45,14 +46,18 @@ def packages_of(extra):
 
 
 def named_by(extra):
-    """The packages of an extra, and the extras of these packages, as distributed of Dask."""
-    return {word for need in EXTRAS[extra] for word in re.findall(r"[A-Za-z][\w-]*", need)}
+    """The packages of an extra, and the extras of these packages, as distributed of Dask.
+
+    The packages cuda-core and cuda-bindings are modules of `cuda`.
+    """
+    words = {word for need in EXTRAS[extra] for word in re.findall(r"[A-Za-z][\w-]*", need)}
+    return words | {word.split("-")[0] for word in words}
 
 
 @pytest.fixture(scope="module")
 def blocked():
     """What a process says in which no package of an extra can be imported."""
-    packages = {"pandas", "polars"} | {p for extra in FOR_USERS for p in packages_of(extra)}
+    packages = {"pandas", "polars", "cuda"} | {p for extra in FOR_USERS for p in packages_of(extra)}
     done = subprocess.run(
         [sys.executable, ROOT / "tests" / "without_extras.py", *sorted(packages)],
         check=False,

@@ -74,12 +74,19 @@ def balance():
     groups.balance_.plot()
 
 
+def card():
+    from api import card_of
+
+    card_of()
+
+
 CALLS = {
     "cli": command,
     "plot": balance,
     "private": private,
     "private (releases)": accountant,
     "private (cryptography)": lambda: kvariates.VerticalKMeans(2).fit([X, X]),
+    "cuda": card,
     "dask": lambda: importlib.import_module("kvariates.dask"),
     "ray": lambda: importlib.import_module("kvariates.ray"),
     "federated": lambda: importlib.import_module("kvariates.federated"),

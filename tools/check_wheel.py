@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import kvariates
 from kvariates import KMeans, KMedian, PrivateKMeans, StreamingKMeans, _native
+from kvariates.cuda.card import card_of, source_of
 
 OPTIONAL = ("typer", "pyarrow", "matplotlib", "opendp", "cryptography", "skops", "pandas")
 COMMAND = Path(sysconfig.get_path("scripts"), "kvariates")
@@ -57,6 +58,8 @@ def check_missing_packages():
     says(lambda: private.fit(np.random.default_rng(0).random((1000, 2))), "kvariates[private]")
     stream = StreamingKMeans(2).partial_fit([[0.0], [1.0]])
     says(lambda: stream.save("stream.skops"), "kvariates[save]")
+    says(card_of, "kvariates[cuda]")
+    assert "distance" in source_of("reference.cuh")  # kernels are in the wheel, as text
     done = subprocess.run([COMMAND, "--help"], check=False, capture_output=True, text=True)
     line = "kvariates: The command kvariates needs typer, which is not installed: "
     assert done.stderr.startswith(f"{line}pip install 'kvariates[cli]'"), done

@@ -1,9 +1,8 @@
 """`card`: kernels run on the processor, and so does what asks kvariates for a card."""
 
 import pytest
+from api import card_of
 from cuda.on_host import HostCard, compiler
-
-import kvariates.cuda.card as cards
 
 
 @pytest.fixture
@@ -16,6 +15,6 @@ def card(monkeypatch):
     def host_card(number=0):
         return opened.setdefault(number, HostCard(number))
 
-    monkeypatch.setattr(cards, "open_card", host_card)
-    monkeypatch.setattr(cards, "_cards", {})
-    return cards.card_of()
+    monkeypatch.setattr("kvariates.cuda.card.open_card", host_card)
+    monkeypatch.setattr("kvariates.cuda.card._cards", {})
+    return card_of()

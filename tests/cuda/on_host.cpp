@@ -204,9 +204,10 @@ bool group_meets(int t) {
             if (!(living[w] & me.mask & 1u << lane)) continue;
             Thread& other = threads[w * WARP + lane];
             if (other.line != me.line || other.mask != me.mask || other.combine != me.combine) {
-                snprintf(said, sizeof said,
-                         "threads %d and %d of a warp are in different collectives (lines %d and %d, masks %#x and %#x)", t,
-                         w * WARP + lane, me.line, other.line, me.mask, other.mask);
+                snprintf(
+                    said, sizeof said,
+                    "threads %d and %d of a warp are in different collectives (lines %d and %d, masks %#x and %#x)", t,
+                    w * WARP + lane, me.line, other.line, me.mask, other.mask);
                 give_up();
             }
             out = other.argument;
@@ -262,7 +263,8 @@ void say_who_waits() {
         const Thread& me = threads[t];
         const bool first = t == 0 || me.state != threads[t - 1].state || me.line != threads[t - 1].line;
         if (!first) continue;
-        const char* names[] = {"has returned", "asks again", "is at __syncthreads", "is in a collective", "is at a barrier"};
+        const char* names[] = {"has returned", "asks again", "is at __syncthreads", "is in a collective",
+                               "is at a barrier"};
         out += snprintf(said + out, sizeof said - out, " thread %d %s", t, names[me.state]);
         if (me.state != DONE && me.line) out += snprintf(said + out, sizeof said - out, " (line %d)", me.line);
         out += snprintf(said + out, sizeof said - out, ";");
@@ -400,7 +402,8 @@ SHOWN void on_host_yield() {
     yield();
 }
 
-// ---- what the compiler calls for -fsanitize ---------------------------------------------------------------------------
+// ---- what the compiler calls for -fsanitize
+// ---------------------------------------------------------------------------
 
 // The data of every check begins with the place in the source.
 struct Place {
@@ -457,8 +460,8 @@ SHOWN int on_host_launch(void* function, Word grid, Word block, Word shared, con
     if (!said[0] && base >= stacks && base < stacks + MOST * (STACK + 2 * page()))
         snprintf(said, sizeof said, "thread %d needs more than %zu bytes of stack", current, STACK);
     if (!said[0] && base >= all_shared - FENCE && base <= all_shared + SHARED + FENCE)
-        snprintf(said, sizeof said, "thread %d uses what is outside of the %lld bytes of dynamic shared memory", current,
-                 shared);
+        snprintf(said, sizeof said, "thread %d uses what is outside of the %lld bytes of dynamic shared memory",
+                 current, shared);
     if (!said[0]) {
         *address = static_cast<Word>(fault_address);
         snprintf(message, room, "thread %d of block %u", current, blockIdx.x);

@@ -50,16 +50,13 @@ constexpr int warpSize = 32;
 
 #define ON_HOST_LINE int line = __builtin_LINE()
 
-// ---- vectors ----------------------------------------------------------------------------------------------------------
+// ---- vectors
+// ----------------------------------------------------------------------------------------------------------
 
-#define ON_HOST_VECTORS(T, name, align2, align4)                                          \
-    struct __align__(align2) name##2 {                                                    \
-        T x, y;                                                                           \
-    };                                                                                    \
-    struct __align__(align4) name##4 {                                                    \
-        T x, y, z, w;                                                                     \
-    };                                                                                    \
-    static inline name##2 make_##name##2(T x, T y) { return {x, y}; }                     \
+#define ON_HOST_VECTORS(T, name, align2, align4)                      \
+    struct __align__(align2) name##2 { T x, y; };                     \
+    struct __align__(align4) name##4 { T x, y, z, w; };               \
+    static inline name##2 make_##name##2(T x, T y) { return {x, y}; } \
     static inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 ON_HOST_VECTORS(short, short, 4, 8)
 ON_HOST_VECTORS(unsigned short, ushort, 4, 8)
@@ -70,7 +67,8 @@ ON_HOST_VECTORS(long long, longlong, 16, 16)
 ON_HOST_VECTORS(unsigned long long, ulonglong, 16, 16)
 ON_HOST_VECTORS(double, double, 16, 16)
 
-// ---- threads that wait for each other -----------------------------------------------------------------------------------
+// ---- threads that wait for each other
+// -----------------------------------------------------------------------------------
 
 static inline void __syncthreads(ON_HOST_LINE) { on_host_barrier_all(0, line); }
 static inline int __syncthreads_count(int p, ON_HOST_LINE) { return on_host_barrier_all(p != 0, line); }
@@ -110,22 +108,24 @@ T on_host_exchanged(unsigned mask, T value, int from, int line) {
 
 static inline int on_host_own() { return threadIdx.x & 31; }
 
-#define ON_HOST_SHUFFLES(T)                                                                              \
-    static inline T __shfl_sync(unsigned mask, T v, int from, int width = 32, ON_HOST_LINE) {            \
-        const int own = on_host_own();                                                                   \
-        return on_host_exchanged<T>(mask, v, (own & ~(width - 1)) | (from & (width - 1)), line);         \
-    }                                                                                                    \
-    static inline T __shfl_xor_sync(unsigned mask, T v, int bits, int width = 32, ON_HOST_LINE) {        \
-        const int own = on_host_own(), from = own ^ bits, last = own | (width - 1);                      \
-        return on_host_exchanged<T>(mask, v, from <= last && from < 32 ? from : own, line);              \
-    }                                                                                                    \
-    static inline T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32, ON_HOST_LINE) {    \
-        const int own = on_host_own(), last = own | (width - 1);                                         \
-        return on_host_exchanged<T>(mask, v, by <= static_cast<unsigned>(last - own) ? own + static_cast<int>(by) : own, line); \
-    }                                                                                                    \
-    static inline T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32, ON_HOST_LINE) {      \
-        const int own = on_host_own(), first = own & ~(width - 1);                                       \
-        return on_host_exchanged<T>(mask, v, by <= static_cast<unsigned>(own - first) ? own - static_cast<int>(by) : own, line); \
+#define ON_HOST_SHUFFLES(T)                                                                                            \
+    static inline T __shfl_sync(unsigned mask, T v, int from, int width = 32, ON_HOST_LINE) {                          \
+        const int own = on_host_own();                                                                                 \
+        return on_host_exchanged<T>(mask, v, (own & ~(width - 1)) | (from & (width - 1)), line);                       \
+    }                                                                                                                  \
+    static inline T __shfl_xor_sync(unsigned mask, T v, int bits, int width = 32, ON_HOST_LINE) {                      \
+        const int own = on_host_own(), from = own ^ bits, last = own | (width - 1);                                    \
+        return on_host_exchanged<T>(mask, v, from <= last && from < 32 ? from : own, line);                            \
+    }                                                                                                                  \
+    static inline T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32, ON_HOST_LINE) {                  \
+        const int own = on_host_own(), last = own | (width - 1);                                                       \
+        return on_host_exchanged<T>(mask, v,                                                                           \
+                                    by <= static_cast<unsigned>(last - own) ? own + static_cast<int>(by) : own, line); \
+    }                                                                                                                  \
+    static inline T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32, ON_HOST_LINE) {                    \
+        const int own = on_host_own(), first = own & ~(width - 1);                                                     \
+        return on_host_exchanged<T>(                                                                                   \
+            mask, v, by <= static_cast<unsigned>(own - first) ? own - static_cast<int>(by) : own, line);               \
     }
 ON_HOST_SHUFFLES(int)
 ON_HOST_SHUFFLES(unsigned)
@@ -141,11 +141,15 @@ struct on_host_sum {
 };
 struct on_host_least {
     template <class T>
-    static T of(T a, T b) { return a < b ? a : b; }
+    static T of(T a, T b) {
+        return a < b ? a : b;
+    }
 };
 struct on_host_most {
     template <class T>
-    static T of(T a, T b) { return a < b ? b : a; }
+    static T of(T a, T b) {
+        return a < b ? b : a;
+    }
 };
 struct on_host_both {
     static unsigned of(unsigned a, unsigned b) { return a & b; }
@@ -187,9 +191,9 @@ static inline int __any_sync(unsigned mask, int p, ON_HOST_LINE) {
 static inline int __all_sync(unsigned mask, int p, ON_HOST_LINE) {
     return static_cast<int>(on_host_reduced<unsigned, on_host_both>(mask, p != 0, line));
 }
-#define ON_HOST_REDUCE(name, T, Join)                                                 \
-    static inline T __reduce_##name##_sync(unsigned mask, T value, ON_HOST_LINE) {    \
-        return on_host_reduced<T, Join>(mask, value, line);                           \
+#define ON_HOST_REDUCE(name, T, Join)                                              \
+    static inline T __reduce_##name##_sync(unsigned mask, T value, ON_HOST_LINE) { \
+        return on_host_reduced<T, Join>(mask, value, line);                        \
     }
 ON_HOST_REDUCE(add, unsigned, on_host_sum)
 ON_HOST_REDUCE(add, int, on_host_sum)
@@ -218,26 +222,27 @@ unsigned __match_any_sync(unsigned mask, T value, ON_HOST_LINE) {
     return static_cast<unsigned>(me.from);
 }
 
-// ---- atomics ------------------------------------------------------------------------------------------------------------
+// ---- atomics
+// ------------------------------------------------------------------------------------------------------------
 
 // A thread runs until it waits, so nothing comes between.
-#define ON_HOST_ATOMIC(name, T, after)                        \
-    static inline T atomic##name(T* at, T value) {            \
-        const T old = *at;                                    \
-        *at = static_cast<T>(after);                          \
-        return old;                                           \
+#define ON_HOST_ATOMIC(name, T, after)             \
+    static inline T atomic##name(T* at, T value) { \
+        const T old = *at;                         \
+        *at = static_cast<T>(after);               \
+        return old;                                \
     }
-#define ON_HOST_ATOMICS(T)                                    \
-    ON_HOST_ATOMIC(Min, T, value < old ? value : old)         \
-    ON_HOST_ATOMIC(Max, T, value > old ? value : old)         \
-    ON_HOST_ATOMIC(Exch, T, value)                            \
-    ON_HOST_ATOMIC(And, T, old & value)                       \
-    ON_HOST_ATOMIC(Or, T, old | value)                        \
-    ON_HOST_ATOMIC(Xor, T, old ^ value)                       \
-    static inline T atomicCAS(T* at, T expected, T value) {   \
-        const T old = *at;                                    \
-        if (old == expected) *at = value;                     \
-        return old;                                           \
+#define ON_HOST_ATOMICS(T)                                  \
+    ON_HOST_ATOMIC(Min, T, value < old ? value : old)       \
+    ON_HOST_ATOMIC(Max, T, value > old ? value : old)       \
+    ON_HOST_ATOMIC(Exch, T, value)                          \
+    ON_HOST_ATOMIC(And, T, old& value)                      \
+    ON_HOST_ATOMIC(Or, T, old | value)                      \
+    ON_HOST_ATOMIC(Xor, T, old ^ value)                     \
+    static inline T atomicCAS(T* at, T expected, T value) { \
+        const T old = *at;                                  \
+        if (old == expected) *at = value;                   \
+        return old;                                         \
     }
 ON_HOST_ATOMICS(int)
 ON_HOST_ATOMICS(unsigned)
@@ -252,7 +257,8 @@ ON_HOST_ATOMIC(Add, double, old + value)
 ON_HOST_ATOMIC(Sub, int, static_cast<unsigned>(old) - static_cast<unsigned>(value))
 ON_HOST_ATOMIC(Sub, unsigned, old - value)
 
-// ---- bits ---------------------------------------------------------------------------------------------------------------
+// ---- bits
+// ---------------------------------------------------------------------------------------------------------------
 
 static inline int __popc(unsigned v) { return __builtin_popcount(v); }
 static inline int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
@@ -265,12 +271,16 @@ static inline unsigned __brev(unsigned v) {
     for (int i = 0; i < 32; ++i) out |= (v >> i & 1) << (31 - i);
     return out;
 }
-static inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32); }
+static inline unsigned __umulhi(unsigned a, unsigned b) {
+    return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32);
+}
 static inline int __mulhi(int a, int b) { return static_cast<int>(static_cast<int64_t>(a) * b >> 32); }
 static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
     return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
 }
-static inline long long __mul64hi(long long a, long long b) { return static_cast<long long>(static_cast<__int128>(a) * b >> 64); }
+static inline long long __mul64hi(long long a, long long b) {
+    return static_cast<long long>(static_cast<__int128>(a) * b >> 64);
+}
 static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
     const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
     unsigned out = 0;
@@ -312,14 +322,19 @@ static inline unsigned short on_host_to_half(double v) {
     return static_cast<unsigned short>(sign | ((static_cast<unsigned>(exponent + 14) << 10) + digits));
 }
 
-// ---- loads and stores with a hint -----------------------------------------------------------------------------------------
+// ---- loads and stores with a hint
+// -----------------------------------------------------------------------------------------
 
 #define ON_HOST_LOAD(name) \
     template <class T>     \
-    T name(const T* at) { return *at; }
-#define ON_HOST_STORE(name) \
-    template <class T>      \
-    void name(T* at, T value) { *at = value; }
+    T name(const T* at) {  \
+        return *at;        \
+    }
+#define ON_HOST_STORE(name)     \
+    template <class T>          \
+    void name(T* at, T value) { \
+        *at = value;            \
+    }
 ON_HOST_LOAD(__ldg)
 ON_HOST_LOAD(__ldcg)
 ON_HOST_LOAD(__ldca)
@@ -331,11 +346,16 @@ ON_HOST_STORE(__stcs)
 ON_HOST_STORE(__stwb)
 ON_HOST_STORE(__stwt)
 
-// ---- numbers ------------------------------------------------------------------------------------------------------------
+// ---- numbers
+// ------------------------------------------------------------------------------------------------------------
 
-#define ON_HOST_MIN_MAX(A, B, T)                                                                                  \
-    static inline T min(A a, B b) { return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(a) : static_cast<T>(b); } \
-    static inline T max(A a, B b) { return static_cast<T>(a) > static_cast<T>(b) ? static_cast<T>(a) : static_cast<T>(b); }
+#define ON_HOST_MIN_MAX(A, B, T)                                                              \
+    static inline T min(A a, B b) {                                                           \
+        return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(a) : static_cast<T>(b); \
+    }                                                                                         \
+    static inline T max(A a, B b) {                                                           \
+        return static_cast<T>(a) > static_cast<T>(b) ? static_cast<T>(a) : static_cast<T>(b); \
+    }
 ON_HOST_MIN_MAX(int, int, int)
 ON_HOST_MIN_MAX(unsigned, unsigned, unsigned)
 ON_HOST_MIN_MAX(int, unsigned, unsigned)
@@ -367,36 +387,36 @@ static inline void on_host_round_back(int old) { fesetround(old); }
 #endif
 
 // `volatile` keeps the operation between the two.
-#define ON_HOST_ROUNDED(name, T, V, mode, value)  \
+#define ON_HOST_ROUNDED(name, T, V, mode, value)               \
     static inline T name(V first, V second = 0, V third = 0) { \
-        volatile V a = first, b = second, c = third;            \
-        (void)b, (void)c;                         \
-        const auto old = on_host_round(mode);     \
-        volatile T out = value;                   \
-        on_host_round_back(old);                  \
-        return out;                               \
+        volatile V a = first, b = second, c = third;           \
+        (void)b, (void)c;                                      \
+        const auto old = on_host_round(mode);                  \
+        volatile T out = value;                                \
+        on_host_round_back(old);                               \
+        return out;                                            \
     }
-#define ON_HOST_DIRECTIONS(ends, mode)                                                            \
-    ON_HOST_ROUNDED(__fadd_##ends, float, float, mode, a + b)                                     \
-    ON_HOST_ROUNDED(__fsub_##ends, float, float, mode, a - b)                                     \
-    ON_HOST_ROUNDED(__fmul_##ends, float, float, mode, a* b)                                      \
-    ON_HOST_ROUNDED(__fdiv_##ends, float, float, mode, a / b)                                     \
-    ON_HOST_ROUNDED(__frcp_##ends, float, float, mode, 1.0f / a)                                  \
-    ON_HOST_ROUNDED(__fsqrt_##ends, float, float, mode, sqrtf(a))                                 \
-    ON_HOST_ROUNDED(__fmaf_##ends, float, float, mode, fmaf(a, b, c))                             \
-    ON_HOST_ROUNDED(__dadd_##ends, double, double, mode, a + b)                                   \
-    ON_HOST_ROUNDED(__dsub_##ends, double, double, mode, a - b)                                   \
-    ON_HOST_ROUNDED(__dmul_##ends, double, double, mode, a* b)                                    \
-    ON_HOST_ROUNDED(__ddiv_##ends, double, double, mode, a / b)                                   \
-    ON_HOST_ROUNDED(__drcp_##ends, double, double, mode, 1.0 / a)                                 \
-    ON_HOST_ROUNDED(__dsqrt_##ends, double, double, mode, sqrt(a))                                \
-    ON_HOST_ROUNDED(__fma_##ends, double, double, mode, fma(a, b, c))                             \
-    ON_HOST_ROUNDED(__double2float_##ends, float, double, mode, static_cast<float>(a))            \
-    ON_HOST_ROUNDED(__int2float_##ends, float, int, mode, static_cast<float>(a))                  \
-    ON_HOST_ROUNDED(__uint2float_##ends, float, unsigned, mode, static_cast<float>(a))            \
-    ON_HOST_ROUNDED(__ll2float_##ends, float, long long, mode, static_cast<float>(a))             \
-    ON_HOST_ROUNDED(__ull2float_##ends, float, unsigned long long, mode, static_cast<float>(a))   \
-    ON_HOST_ROUNDED(__ll2double_##ends, double, long long, mode, static_cast<double>(a))          \
+#define ON_HOST_DIRECTIONS(ends, mode)                                                          \
+    ON_HOST_ROUNDED(__fadd_##ends, float, float, mode, a + b)                                   \
+    ON_HOST_ROUNDED(__fsub_##ends, float, float, mode, a - b)                                   \
+    ON_HOST_ROUNDED(__fmul_##ends, float, float, mode, a* b)                                    \
+    ON_HOST_ROUNDED(__fdiv_##ends, float, float, mode, a / b)                                   \
+    ON_HOST_ROUNDED(__frcp_##ends, float, float, mode, 1.0f / a)                                \
+    ON_HOST_ROUNDED(__fsqrt_##ends, float, float, mode, sqrtf(a))                               \
+    ON_HOST_ROUNDED(__fmaf_##ends, float, float, mode, fmaf(a, b, c))                           \
+    ON_HOST_ROUNDED(__dadd_##ends, double, double, mode, a + b)                                 \
+    ON_HOST_ROUNDED(__dsub_##ends, double, double, mode, a - b)                                 \
+    ON_HOST_ROUNDED(__dmul_##ends, double, double, mode, a* b)                                  \
+    ON_HOST_ROUNDED(__ddiv_##ends, double, double, mode, a / b)                                 \
+    ON_HOST_ROUNDED(__drcp_##ends, double, double, mode, 1.0 / a)                               \
+    ON_HOST_ROUNDED(__dsqrt_##ends, double, double, mode, sqrt(a))                              \
+    ON_HOST_ROUNDED(__fma_##ends, double, double, mode, fma(a, b, c))                           \
+    ON_HOST_ROUNDED(__double2float_##ends, float, double, mode, static_cast<float>(a))          \
+    ON_HOST_ROUNDED(__int2float_##ends, float, int, mode, static_cast<float>(a))                \
+    ON_HOST_ROUNDED(__uint2float_##ends, float, unsigned, mode, static_cast<float>(a))          \
+    ON_HOST_ROUNDED(__ll2float_##ends, float, long long, mode, static_cast<float>(a))           \
+    ON_HOST_ROUNDED(__ull2float_##ends, float, unsigned long long, mode, static_cast<float>(a)) \
+    ON_HOST_ROUNDED(__ll2double_##ends, double, long long, mode, static_cast<double>(a))        \
     ON_HOST_ROUNDED(__ull2double_##ends, double, unsigned long long, mode, static_cast<double>(a))
 ON_HOST_DIRECTIONS(ru, FE_UPWARD)
 ON_HOST_DIRECTIONS(rd, FE_DOWNWARD)
@@ -432,15 +452,26 @@ T on_host_to_integer(double v, T least, T most, T of_nan) {
     if (v <= static_cast<double>(least)) return least;
     return v >= static_cast<double>(most) ? most : static_cast<T>(v);
 }
-#define ON_HOST_INTEGERS(ends, whole)                                                                                  \
-    static inline int __float2int_##ends(float v) { return on_host_to_integer<int>(whole(v), INT32_MIN, INT32_MAX, 0); } \
-    static inline unsigned __float2uint_##ends(float v) { return on_host_to_integer<unsigned>(whole(v), 0, UINT32_MAX, 0); } \
-    static inline int __double2int_##ends(double v) { return on_host_to_integer<int>(whole(v), INT32_MIN, INT32_MAX, INT32_MIN); } \
-    static inline long long __float2ll_##ends(float v) { return on_host_to_integer<long long>(whole(v), INT64_MIN, INT64_MAX, INT64_MIN); } \
-    static inline long long __double2ll_##ends(double v) { return on_host_to_integer<long long>(whole(v), INT64_MIN, INT64_MAX, INT64_MIN); } \
-    static inline unsigned long long __double2ull_##ends(double v) { return on_host_to_integer<unsigned long long>(whole(v), 0, UINT64_MAX, 1ull << 63); }
+#define ON_HOST_INTEGERS(ends, whole)                                                       \
+    static inline int __float2int_##ends(float v) {                                         \
+        return on_host_to_integer<int>(whole(v), INT32_MIN, INT32_MAX, 0);                  \
+    }                                                                                       \
+    static inline unsigned __float2uint_##ends(float v) {                                   \
+        return on_host_to_integer<unsigned>(whole(v), 0, UINT32_MAX, 0);                    \
+    }                                                                                       \
+    static inline int __double2int_##ends(double v) {                                       \
+        return on_host_to_integer<int>(whole(v), INT32_MIN, INT32_MAX, INT32_MIN);          \
+    }                                                                                       \
+    static inline long long __float2ll_##ends(float v) {                                    \
+        return on_host_to_integer<long long>(whole(v), INT64_MIN, INT64_MAX, INT64_MIN);    \
+    }                                                                                       \
+    static inline long long __double2ll_##ends(double v) {                                  \
+        return on_host_to_integer<long long>(whole(v), INT64_MIN, INT64_MAX, INT64_MIN);    \
+    }                                                                                       \
+    static inline unsigned long long __double2ull_##ends(double v) {                        \
+        return on_host_to_integer<unsigned long long>(whole(v), 0, UINT64_MAX, 1ull << 63); \
+    }
 ON_HOST_INTEGERS(rn, rint)
 ON_HOST_INTEGERS(rd, floor)
 ON_HOST_INTEGERS(ru, ceil)
 ON_HOST_INTEGERS(rz, trunc)
-

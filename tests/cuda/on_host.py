@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from kvariates.cuda.card import CardArray, source_of, source_with
+from api import CardArray, source_of, source_with
 
 HERE = Path(__file__).parent
 KEPT = HERE.parents[1] / "build" / "on_host"
