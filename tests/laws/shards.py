@@ -96,6 +96,9 @@ class ShardData:
     def assigner(self, k, scan="auto"):
         return LabellingShards([shard.assigner(k, scan) for shard in self.shards], self)
 
+    def canonical(self):
+        return None
+
     def costs(self):
         return LocalCosts([shard.costs() for shard in self.shards], self.starts, self.map)
 

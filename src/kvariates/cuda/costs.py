@@ -41,9 +41,7 @@ class CardCosts:
         self._cost = card.empty(n, np.float64) if cost is None else cost
         if cost is None:
             self._fill(self._cost, np.inf)
-        self._nearest = card.zeros(n, np.int32) if nearest is None else nearest
-        if nearest is None:
-            self._nearest.put(np.full(n, -1, dtype=np.int32))
+        self._nearest = rows.no_labels() if nearest is None else nearest
         self._passed = card.zeros(n, np.uint32)
         self._exponent = 0
         self._levels = self._make_levels()
@@ -109,10 +107,9 @@ class CardCosts:
         self._add_up()
 
     def _lower_many(self, centers: CardArray, first: int) -> None:
-        rows, labels = self._rows, self._card.empty(self._rows.n, np.int32)
-        Filter(self._card, rows.X, len(centers)).nearest(
-            centers, labels, Changes.none(self._card), None
-        )
+        rows, labels = self._rows, self._rows.no_labels()
+        changes = Changes.for_rows(self._card, rows.n)
+        Filter(self._card, rows.X, len(centers)).nearest(centers, labels, changes, None)
         found = rows.costs(centers, labels)
         self._run("keep_lower", rows.n, found, labels, rows.n, first, self._cost, self._nearest)
 

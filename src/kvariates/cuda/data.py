@@ -90,9 +90,8 @@ class CardAssigner(MakesCenters):
         card = self._card = data.rows.card
         self.scale = data.scale
         self._filter = Filter(card, data.rows.X, k)
-        self.labels = card.empty(data.n, np.int32)
-        self.labels.put(np.full(data.n, -1, dtype=np.int32))
-        self._changes = Changes.of(card, data.n)
+        self.labels = data.rows.no_labels()
+        self._changes = Changes.for_rows(card, data.n)
         self._table: ClusterTable | None = None
         self._centers: CardArray | None = None  # of the last assignment
 
@@ -207,7 +206,8 @@ class CardSteps:
 
 def labels_of(rows: CardRows, centers: F64) -> CardArray:
     """The nearest centre of every row."""
-    labels = rows.card.empty(rows.n, np.int32)
+    labels = rows.no_labels()
     given = rows.card.put(centers)
-    Filter(rows.card, rows.X, len(centers)).nearest(given, labels, Changes.none(rows.card), None)
+    changes = Changes.for_rows(rows.card, rows.n)
+    Filter(rows.card, rows.X, len(centers)).nearest(given, labels, changes, None)
     return labels

@@ -152,6 +152,12 @@ class CardRows:
         except OverflowError:
             return np.inf
 
+    def no_labels(self) -> CardArray:
+        """An array of labels that are -1."""
+        labels = self.card.empty(self.n, np.int32)
+        self.run("no_labels", self.n, labels, self.n)
+        return labels
+
     def counts(self, labels: CardArray, k: int) -> NDArray[np.int64]:
         counts = self.card.zeros(k, np.int64)
         self.run("count_labels", self.n, labels, self.n, counts)

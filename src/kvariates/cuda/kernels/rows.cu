@@ -147,3 +147,8 @@ KERNEL exact_bins(const double* term, const double* weight, index_t n, word_t* p
 KERNEL count_labels(const label_t* labels, index_t n, word_t* counts) {
     for (index_t i = thread_index(); i < n; i += thread_count()) atomicAdd(counts + labels[i], 1ull);
 }
+
+// No label yet.
+KERNEL no_labels(label_t* labels, index_t n) {
+    for (index_t i = thread_index(); i < n; i += thread_count()) labels[i] = -1;
+}
