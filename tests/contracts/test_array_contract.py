@@ -99,8 +99,9 @@ def test_other_ways_in(make):
 def test_what_cannot_be_read_is_refused_in_one_line(tensor, words):
     fitted = KMeans(3, random_state=0, device="cpu").fit(X)
     for use in (
-        KMeans(3, device="cpu").fit, KMedian(3).fit, StreamingKMeans(3).fit, OnlineKMeans(3).partial_fit,
-        fitted.predict, fitted.transform, fitted.score, kvariates.choose_k,
+        KMeans(3, device="cpu").fit, KMedian(3).fit, StreamingKMeans(3).fit,
+        OnlineKMeans(3).partial_fit, fitted.predict, fitted.transform, fitted.score,
+        kvariates.choose_k,
         PrivateKMeans(3, bounds=(-9, 9), epsilon=1, delta=1e-6).fit,
     ):  # fmt: skip
         with pytest.raises(TypeError, match=words) as caught:

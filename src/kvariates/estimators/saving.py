@@ -48,7 +48,8 @@ class SavedModel:
         seeded = isinstance(vars(made).get("random_state"), Integral)
         left_out = {"budget"} if seeded else {"budget", "random_state"}
         vars(made).update(dict.fromkeys(left_out & vars(made).keys()))
-        vars(made).update(dict.fromkeys({"device"} & vars(made).keys(), "auto"))
+        if vars(made).get("device", "auto") != "auto":
+            vars(made)["device"] = "auto"
         data = model_bytes(made)
         if foreign := _foreign_types(data)[1]:
             raise ValueError(

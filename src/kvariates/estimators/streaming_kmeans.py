@@ -296,7 +296,7 @@ class StreamingKMeans(LearnsFromBatches):
     # -- what is known of the rows so far: centres are computed when they are asked for ------------
 
     @property
-    def cluster_centers_(self) -> Floats:  # type: ignore[override]
+    def cluster_centers_(self) -> Floats:
         return self._solved.centers
 
     @property
