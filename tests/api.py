@@ -27,6 +27,9 @@ cli.reading: ReadRequest
 cli.saved_model: load_model
 cli: main_of_command=main
 cuda.card: card_of CardArray source_of source_with
+cuda.costs: CANDIDATE_GROUPS=GROUPS
+cuda.filter: shape_for
+cuda.rows: defines_of
 dask.partitions: moves TOLERATED
 dask.transport: threads_of_task
 data.assigners: FarRows InMemoryAssigner Labelled squared_moves upper_bounds

@@ -205,6 +205,7 @@ class HostCard:
         self.number, self.capability, self.processors = number, capability, processors
         self._seed, self._memory, self._used = seed, memory, 0
         self._arrays: weakref.WeakValueDictionary[int, _Memory] = weakref.WeakValueDictionary()
+        self.variants: set[tuple[str, tuple[tuple[str, Any], ...]]] = set()  # that were used
         self.launches: list[str] = []  # names of the kernels that ran; tests may clear it
 
     # -- memory ------------------------------------------------------------------------------------
@@ -272,7 +273,9 @@ class HostCard:
         self, file: str, name: str, grid: int, block: int, *args: Any, shared: int = 0,
         defines: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        library = _library_of(file, tuple(sorted((defines or {}).items())))
+        variant = file, tuple(sorted((defines or {}).items()))
+        self.variants.add(variant)
+        library = _library_of(*variant)
         self._launch(library, f"{file}: {name}", name, int(grid), int(block), args, int(shared))
 
     def run_text(
