@@ -1,5 +1,7 @@
-"""The nearest centre of each row on a card: by products of half precision with a proven error
-where they decide, else in the reference arithmetic (docs/gpu_filter.md).
+"""The nearest centre of each row on a card.
+
+Products of half precision with a proven error decide most rows (docs/gpu_filter.md), and the
+reference arithmetic the others.
 """
 
 from __future__ import annotations
@@ -17,13 +19,16 @@ FEW_CENTERS = 8  # up to so many are compared in float64
 SMALL_WORK = 2**26  # rows x centres x features up to which it is done in float64
 MOST_FEATURES = 8192  # of the proof
 SHORT = 16  # features below which a thread measures a distance alone
-SAMPLE = 1024  # rows that give the offset and the scale
+SAMPLE = 256  # rows that give the offset and the scale
+FAR = 16  # a row is far if it is so many times as far from the middle as half of the rows
 BLOCK = 256  # threads of a block in kernels without tensor cores
 SLOT = 12  # numbers of a row that is not decided: see kernels/filter.cu
+KEPT = 8  # counters; behind them is an address for tests
 SHAPES = (  # (warps of a block, centres of a tile, tiles in shared memory), the best first
     (8, 128, 6), (8, 128, 5), (8, 128, 4), (8, 128, 3), (8, 128, 2), (8, 64, 3), (8, 64, 2),
     (4, 64, 2), (2, 64, 2), (1, 64, 2),
 )  # fmt: skip
+LEAST_ROOM = 4096  # for rows that are not decided at once; otherwise for an eighth of all rows
 MOST_STAGES = 4  # more do not help where rows stay in registers
 
 
@@ -64,11 +69,21 @@ class Shape:
         stride = 16 * chunk + 16
         left, right, entries = self.rows * stride, self.tile * stride, 4 if self.steps else 8
         tiles = left + self.stages * right if self.steps else self.stages * (left + right)
-        return tiles + 8 * self.tile + 8 * self.warps + 16 * entries * self.rows
+        return tiles + 8 * self.tile + 8 * self.warps + 12 * entries * self.rows
+
+    @property
+    def least_warps(self) -> int:
+        return 1 if self.steps else 2
+
+    @property
+    def resident(self) -> int:
+        """Blocks that a processor works on at once."""
+        return max(1, (16 if 1 <= self.steps <= 3 else 8) // self.warps)
 
     def defines(self) -> dict[str, int]:
         return {
-            "KSTEPS": self.steps, "WARPS": self.warps, "TILE": self.tile, "STAGES": self.stages
+            "KSTEPS": self.steps, "WARPS": self.warps, "TILE": self.tile, "STAGES": self.stages,
+            "MIN_BLOCKS": self.resident,
         }  # fmt: skip
 
 
@@ -79,9 +94,8 @@ def shape_for(n: int, d: int, k: int, processors: int, shared_memory: int) -> Sh
     for warps, tile, stages in SHAPES:
         shape = Shape(steps, width, warps, tile, stages)
         idle = warps > 4 and n < 32 * warps * processors
-        if idle or (k <= 64 < tile) or (steps and stages > MOST_STAGES) or (not steps and warps < 2):
-            continue
-        if shape.shared <= shared_memory:
+        wide = (steps and stages > MOST_STAGES) or k <= 64 < tile
+        if not idle and not wide and warps >= shape.least_warps and shape.shared <= shared_memory:
             return shape
     raise ValueError(f"a block needs more than {shared_memory} bytes of shared memory")
 
@@ -109,7 +123,8 @@ class Filter:
         small = k <= FEW_CENTERS or n * k * d <= SMALL_WORK
         self.exact = d > MOST_FEATURES or (small if exact is None else exact) or n == 0
         if not self.exact:
-            self._prepare(shape or shape_for(n, d, k, card.processors, card.shared_memory), more or {})
+            shape = shape or shape_for(n, d, k, card.processors, card.shared_memory)
+            self._prepare(shape, more or {})
 
     def nearest(
         self, centers: CardArray, labels: CardArray, changes: Changes, moved: CardArray | None
@@ -120,13 +135,15 @@ class Filter:
         ----------
         centers : float64 (k, d).
         labels : int32 (n,); -1: none yet.
-        moved : float64 (k,), squared moves of the centres since the last call; None: unknown.
+        moved : if not None, rows that cannot have another label are left out. For that the moves of
+            the centres since the last call are measured here. Pre: `labels` are those of the last
+            call, and so are the rows.
         """
         self._card.clear(changes.count)
         if self.exact:
             self._compare_in_float64(centers, labels, changes)
         else:
-            self._compare_by_halves(centers, labels, changes)
+            self._compare_by_halves(centers, labels, changes, moved is not None)
 
     # -- float64 -----------------------------------------------------------------------------------
 
@@ -150,18 +167,23 @@ class Filter:
         n, d, k, card = self._n, self._d, self._k, self._card
         self.shape, self._defines = shape, shape.defines() | more
         self._padded = -(-k // shape.tile) * shape.tile
-        self._room = min(n, max(n // 8, 4096))
+        self._room = min(n, max(n // 8, LEAST_ROOM))
         self._frame = card.put(frame_of(self._sample()))
-        self._halves, self._facts = card.empty((n, shape.width), np.uint16), card.empty((n, 2), np.float32)
+        self._halves = card.empty((n, shape.width), np.uint16)
+        self._facts = card.empty((n, 2), np.float32)
         self._center_halves = card.empty((self._padded, shape.width), np.uint16)
         self._center_facts = card.empty((self._padded, 4), np.float32)
         self._sizes = card.put(np.array([n, k, shape.width, self._room], np.int64))
         self._slots = card.empty((self._room, SLOT), np.int32)
         self._queue = card.empty(self._room + n, np.int32)
-        self._counters = card.zeros(16, np.uint64)
+        self._counters = card.zeros(KEPT + 1, np.uint64)
+        self._squares, self._bounds = card.empty(n, np.float32), card.empty((n, 2), np.float32)
+        self._last, self._moves = card.zeros((k, d), np.float64), card.empty(k, np.float32)
+        self._list: CardArray | None = None
+        self._compared = False  # whether there are bounds
         card.run(
             "half.cu", "half_rows", self._blocks(n, 16), BLOCK, self._rows, self._frame, n, d,
-            shape.width, self._halves, self._facts, defines=self._real,
+            shape.width, self._halves, self._facts, self._squares, defines=self._real,
         )  # fmt: skip
 
     def _sample(self) -> NDArray[np.float64]:
@@ -178,21 +200,25 @@ class Filter:
         """How many blocks share so many items."""
         return min(-(-count // of_a_block), 32 * self._card.processors)
 
-    def _compare_by_halves(self, centers: CardArray, labels: CardArray, changes: Changes) -> None:
+    def _compare_by_halves(
+        self, centers: CardArray, labels: CardArray, changes: Changes, bounded: bool
+    ) -> None:
         n, d, card, shape = self._n, self._d, self._card, self.shape
-        card.clear(self._counters)
+        card.clear(self._counters.part(0, KEPT))
         card.run(
             "half.cu", "half_centers", self._blocks(self._padded, 16), BLOCK, centers, self._frame,
             self._k, self._padded, d, shape.width, self._center_halves, self._center_facts,
-            defines=self._real,
+            self._last, self._moves, defines=self._real,
         )  # fmt: skip
+        chosen = self._rows_to_compare(labels) if bounded and self._compared else None
+        self._compared = True
         given = self._halves, self._facts, self._center_halves, self._center_facts, self._sizes
         lists = self._slots, self._queue, self._counters
-        blocks = min(-(-n // shape.rows), self._resident() * card.processors)
+        blocks = min(-(-n // shape.rows), shape.resident * card.processors)
         how = {"shared": shape.shared, "defines": self._defines}
         card.run(
-            "filter.cu", "find", blocks, shape.rows, *given, None, labels, *changes.arrays(),
-            *lists, **how,
+            "filter.cu", "find", blocks, shape.rows, *given, chosen, labels, *changes.arrays(),
+            *lists, self._squares, self._bounds, **how,
         )  # fmt: skip
         card.run("filter.cu", "list_candidates", blocks, shape.rows, *given, *lists, **how)
         card.run(
@@ -204,26 +230,40 @@ class Filter:
             self._sizes, labels, *changes.arrays(), self._queue, self._counters, defines=self._real,
         )  # fmt: skip
 
-    def _resident(self) -> int:
-        """Blocks that a processor works on at once."""
-        by_memory = self._card.shared_memory // (self.shape.shared + 1024)
-        by_registers = 2 if 0 < self.shape.steps <= 3 else 1
-        return max(1, min(by_memory, by_registers * 8 // self.shape.warps))
+    def _rows_to_compare(self, labels: CardArray) -> CardArray:
+        """Those whose labels may have changed since the last call; counters know how many."""
+        card = self._card
+        self._list = self._list or card.empty(self._n, np.int32)
+        card.run(
+            "filter.cu", "choose_rows", min(-(-self._n // BLOCK), 8 * card.processors), BLOCK,
+            self._moves, self._sizes, labels, self._bounds, self._list, self._counters,
+            defines=self._real,
+        )  # fmt: skip
+        return self._list
 
     @property
-    def measured_rows(self) -> tuple[int, int, int]:
-        """Of the last call: rows that halves did not decide, those of them that went through a
-        second comparison, and those that were compared with all centres. For tests and tuning.
+    def measured_rows(self) -> tuple[int, int, int, int]:
+        """Rows of the last call that were not decided at once.
+
+        All of them; those that halves were compared for again; those that were compared with all
+        centres in float64. The last number is that of rows that bounds left (0 without bounds).
         """
-        slots, opened, left = (int(v) for v in self._counters.get()[:3])
-        return slots, opened, left
+        slots, opened, left, listed = (int(v) for v in self._counters.get()[:4])
+        return slots, opened, left, listed
 
 
 def frame_of(sample: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A scale, a power of two, and the offset of each feature: the scaled values are below 2^7."""
+    """A scale, a power of two, and the offset of each feature.
+
+    The offset is the mean of the rows that are not far, and their scaled values are mostly below
+    2^7. Any other frame is right, too, but leaves more rows undecided.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        offset = (sample / len(sample)).sum(axis=0)
+        middle = np.median(sample, axis=0)
+        largest = np.abs(sample - middle).max(axis=1)
+        near = sample[largest <= FAR * np.median(largest)]
+        offset = (near / len(near)).sum(axis=0) if len(near) else middle
         offset = np.where(np.isfinite(offset), offset, 0)
-        largest = float(np.abs(sample - offset).max(initial=0))
-    exponent = 7 - int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0
+        size = float(np.abs(near - offset).max(initial=0))
+    exponent = 7 - int(np.frexp(size)[1]) if 0 < size < np.inf else 0
     return np.concatenate([[2.0 ** min(max(exponent, -400), 400)], offset])

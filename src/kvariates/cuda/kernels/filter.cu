@@ -1,5 +1,6 @@
 // Labels: the nearest centre of each row by the reference arithmetic, and which rows changed.
 //
+//   choose_rows      lists the rows whose labels may have changed since the last call
 //   find             compares halves of rows and centres (half.cu) on tensor cores; decides most rows
 //   list_candidates  the same for rows where `find` does not know all centres that may be the nearest; lists them
 //   decide           measures the few candidates of a row in float64
@@ -13,7 +14,8 @@
 
 // A row that `find` did not decide: its number, how many candidates it has, a limit of their scores, the candidates.
 constexpr int SLOT = 12, SLOT_ROW = 0, SLOT_COUNT = 1, SLOT_LIMIT = 2, SLOT_FIRST = 4, MOST_CANDIDATES = 8;
-constexpr int SLOTS = 0, OPEN = 1, EXACT = 2, LISTED = 3;           // counters
+constexpr float LEAST_DISTANCE = 0x1p-40f;  // of a bound; squares of the reference may underflow below
+constexpr int SLOTS = 0, OPEN = 1, EXACT = 2, LISTED = 3, KEPT = 8;  // counters
 constexpr int OF_ROWS = 0, OF_CENTERS = 1, OF_WIDTH = 2, OF_ROOM = 3;  // sizes; the last one: slots
 
 // A place in a list for each thread that wants one, with one atomic operation for a warp.
@@ -89,6 +91,8 @@ struct Slack {
     }
 };
 
+DEVICE bool is_far(const Pair& row_facts) { return !(row_facts.y < infinite()); }
+
 // The column of a tile that a thread calls `index`.
 DEVICE int column_of(unsigned index) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -110,7 +114,9 @@ struct Work {
     int* slots;
     int* queue;        // open slots, `room` of them; then rows for compare_all
     word_t* counters;
-    bool listing;      // the rows are those of open slots
+    const float* squares;  // of each row: |v|^2
+    Pair* bounds;
+    bool listing;  // the rows are those of open slots
 
     METHOD index_t row(index_t place) const {
         return listing ? slots[SLOT * static_cast<index_t>(queue[place]) + SLOT_ROW] : list ? list[place] : place;
@@ -118,8 +124,8 @@ struct Work {
 };
 
 struct Entry {
-    float low, second, high;  // the smallest two scores of a thread, and an upper bound of the first one's value
-    int column;
+    float low, second;  // the smallest two scores of a thread
+    int column;         // of the first one
 };
 
 struct Memory {
@@ -161,14 +167,11 @@ struct TwoSmallest {
             known[r] = best[r];
         }
     }
-    METHOD void show(const Work& w, const Slack& slack, Entry* entries) const {
+    METHOD void show(Entry* entries) const {
 #pragma unroll
-        for (int r = 0; r < 2 * SIXTEENS; ++r) {
-            const int column = tile[r] * TILE + column_of(__float_as_uint(best[r]) & INDEX);
-            const float error = slack.of(load_four(w.center_facts + column));
+        for (int r = 0; r < 2 * SIXTEENS; ++r)
             entries[row_of(r) * ENTRIES + threadIdx.x / 32 % PARTS * 4 + threadIdx.x % 4] =
-                Entry{best[r], second[r], best[r] + 2 * error, column};
-        }
+                Entry{best[r], second[r], tile[r] * TILE + column_of(__float_as_uint(best[r]) & INDEX)};
     }
 };
 
@@ -200,40 +203,77 @@ struct Candidates {
         }
     }
     METHOD void end_tile(int) {}
-    METHOD void show(const Work&, const Slack&, Entry*) const {}
+    METHOD void show(Entry*) const {}
 };
 
 // ---- rows that are done
 
-// Decides a row or puts it into a list. By all threads of a warp, each with another row.
-DEVICE void settle(const Work& w, const Labels& labels, index_t place, bool far, const Entry* entries) {
-    float limit = infinite();
+// What the scores of a row say. `limit` is an upper bound of the smallest value.
+struct Outcome {
+    float limit = infinite(), other = infinite();  // other: a lower bound of the values of all columns but `label`
+    int count = 0, label = 0;                      // columns that may be the smallest, and one of them
+    bool open = false;                             // whether there may be more of them
+    float low[ENTRIES];
+    int column[ENTRIES];
+
+    // `block` is the slack that the scores have, `own` that of this row.
+    METHOD void set(const Work& w, const Slack& block, const Slack& own, const Entry* entries) {
+        float second = infinite();
 #pragma unroll
-    for (int e = 0; e < ENTRIES; ++e) limit = fminf(limit, entries[e].high);
-    bool open = false;
-    int count = 0, label = 0;
+        for (int e = 0; e < ENTRIES; ++e) {
+            const Entry entry = entries[e];
+            const Four facts = load_four(w.center_facts + entry.column);
+            const float error = own.of(facts), middle = entry.low + block.of(facts);
+            low[e] = middle - error, column[e] = entry.column;
+            limit = fminf(limit, middle + error), second = fminf(second, entry.second);
+        }
+        open = second <= limit;  // another column of that thread may be a candidate, too
+        float rest = second;
 #pragma unroll
-    for (int e = 0; e < ENTRIES; ++e) {
-        open |= entries[e].second <= limit;  // another column of that thread may be a candidate, too
-        if (entries[e].low <= limit) ++count, label = entries[e].column;
+        for (int e = 0; e < ENTRIES; ++e) {
+            if (low[e] <= limit) ++count, label = column[e];
+            else rest = fminf(rest, low[e]);
+        }
+        other = fminf(rest, LIMIT);  // far centres have values above it, but not those that they are given
     }
-    const bool valid = place < w.count;
+};
+
+// Bounds of the distances of a row to its centre (x), from above, and to all others (y); scaled like the halves. Pre:
+// `outcome` has one candidate. `square`: |v|^2, with a relative error below 2^-22.
+DEVICE Pair bounds_of(const Outcome& outcome, float square) {
+    const float high = 2 * outcome.limit + square, low = 2 * outcome.other + square;
+    const float lost = 0x1p-20f * square + 0x1p-100f;
+    const float upper = high + lost + 0x1p-20f * fabsf(outcome.limit);
+    const float lower = low - lost - 0x1p-20f * fabsf(outcome.other);
+    return Pair{sqrtf(fmaxf(upper, 0)) * (1 + 0x1p-20f), sqrtf(fmaxf(lower, 0)) * (1 - 0x1p-20f)};
+}
+
+// Decides a row or puts it into a list. By all threads of a warp, each with another row.
+DEVICE void settle(const Work& w, const Labels& labels, index_t place, const Pair& facts, const Slack& block,
+                   const Entry* entries) {
+    const bool valid = place < w.count, far = is_far(facts);
     const index_t row = valid ? w.row(place) : 0;
-    far |= !(limit < LIMIT);
-    const bool decided = valid && !far && !open && count == 1;
-    labels.set(decided, row, label);
-    const bool unsure = valid && !far && !decided;
+    Slack own;
+    own.set(facts.x, far ? 0 : facts.y, w.width);
+    Outcome outcome;
+    outcome.set(w, block, own, entries);
+    const bool lost = far || !(outcome.limit < LIMIT), decided = valid && !lost && !outcome.open && outcome.count == 1;
+    labels.set(decided, row, outcome.label);
+    if (valid) w.bounds[row] = decided ? bounds_of(outcome, w.squares[row]) : Pair{infinite(), 0};
+    const bool unsure = valid && !lost && !decided;
     const index_t at = reserve(unsure, w.counters + SLOTS);
     const bool kept = unsure && at < w.room;
     if (kept) {
         int* const slot = w.slots + SLOT * at;
-        slot[SLOT_ROW] = static_cast<int>(row), slot[SLOT_LIMIT] = __float_as_int(limit);
-        slot[SLOT_COUNT] = open ? 0 : count;
-        for (int e = 0, next = SLOT_FIRST; e < ENTRIES && !open; ++e)
-            if (entries[e].low <= limit) slot[next++] = entries[e].column;
+        slot[SLOT_ROW] = static_cast<int>(row), slot[SLOT_LIMIT] = __float_as_int(outcome.limit);
+        slot[SLOT_COUNT] = outcome.open ? 0 : outcome.count;
+        int next = SLOT_FIRST;
+#pragma unroll
+        for (int e = 0; e < ENTRIES; ++e)
+            if (outcome.low[e] <= outcome.limit && !outcome.open) slot[next++] = outcome.column[e];
     }
-    const index_t in_queue = reserve(kept && open, w.counters + OPEN);
-    if (kept && open) w.queue[in_queue] = static_cast<int>(at);
+    const index_t in_queue = reserve(kept && outcome.open, w.counters + OPEN);
+    if (kept && outcome.open) w.queue[in_queue] = static_cast<int>(at);
     const bool left = valid && !decided && !kept;
     const index_t last = reserve(left, w.counters + EXACT);
     if (left) w.queue[w.room + last] = static_cast<int>(row);
@@ -246,8 +286,6 @@ DEVICE Pair facts_of_row(const Work& w, index_t first) {
     const index_t place = first + threadIdx.x;
     return place < w.count ? w.row_facts[w.row(place)] : Pair{0, 0};
 }
-
-DEVICE bool is_far(const Pair& facts) { return !(facts.y < infinite()); }
 
 DEVICE float largest_of_warp(float x) { return __uint_as_float(__reduce_max_sync(ALL, __float_as_uint(x))); }  // x >= 0
 
@@ -291,23 +329,22 @@ DEVICE int right_lane() {
     return (lane % 8 + lane / 16 * 8) * STRIDE + lane / 8 % 2 * 16;
 }
 
-#ifdef KEEP_SCORES  // for tests: all scores of `find` and twice their slack, n x k each
-struct AllScores {
-    float *scores, *slacks;
-};
+#ifdef KEEP_SCORES  // for tests: of each row and centre the score of `find` and its slack, and the row's own
 DEVICE void keep_scores(int g, const float (&scores)[SIXTEENS][2][4], const Work& w, const Slack& slack, index_t first,
                         int tile) {
-    AllScores out;
-    out.scores = reinterpret_cast<float*>(w.counters[8]), out.slacks = reinterpret_cast<float*>(w.counters[9]);
+    float* const kept = reinterpret_cast<float*>(w.counters[KEPT]);
+    if (w.listing || !kept) return;
     for (int m = 0; m < SIXTEENS; ++m)
         for (int j = 0; j < 8; ++j) {
             const unsigned index = 4 * g + j / 4 * 2 + j % 2;
             const int column = tile * TILE + column_of(index);
             const index_t place = first + row_of(2 * m + j % 4 / 2);
             if (place >= w.count || column >= w.k) continue;
-            const index_t at = w.row(place) * w.k + column;
-            out.scores[at] = __uint_as_float((__float_as_uint(scores[m][j / 4][j % 4]) & ~INDEX) | index);
-            out.slacks[at] = 2 * slack.of(w.center_facts[column]);
+            const index_t row = w.row(place), at = 3 * (row * w.k + column);
+            Slack own;
+            own.set(w.row_facts[row].x, w.row_facts[row].y, w.width);
+            kept[at] = __uint_as_float((__float_as_uint(scores[m][j / 4][j % 4]) & ~INDEX) | index);
+            kept[at + 1] = slack.of(w.center_facts[column]), kept[at + 2] = own.of(w.center_facts[column]);
         }
 }
 #define KEEP(g, scores) keep_scores(g, scores, w, slack, first, tile)
@@ -422,9 +459,9 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
             if (tile + 1 < tiles) store_bias(slack, next, memory.bias + buffer * TILE);
             stage = stage + 1 == STAGES ? 0 : stage + 1;
         }
-        take.show(w, slack, memory.entries);
+        take.show(memory.entries);
         __syncwarp();
-        if (!w.listing) settle(w, labels, first + threadIdx.x, is_far(facts), memory.entries + threadIdx.x * ENTRIES);
+        if (!w.listing) settle(w, labels, first + threadIdx.x, facts, slack, memory.entries + threadIdx.x * ENTRIES);
     }
 }
 
@@ -543,9 +580,9 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
             take.end_tile(tile);
             buffer ^= 1;
         }
-        take.show(w, slack, memory.entries);
+        take.show(memory.entries);
         __syncthreads();
-        if (!w.listing) settle(w, labels, first + threadIdx.x, is_far(facts), memory.entries + threadIdx.x * ENTRIES);
+        if (!w.listing) settle(w, labels, first + threadIdx.x, facts, slack, memory.entries + threadIdx.x * ENTRIES);
     }
 }
 
@@ -557,20 +594,19 @@ DEVICE Memory memory_at(unsigned char* all) {
     return Memory{all, bias, bias + 2 * TILE, reinterpret_cast<Entry*>(bias + 2 * TILE + 2 * WARPS)};
 }
 
-#ifdef MIN_BLOCKS
-#define BOUNDED __launch_bounds__(THREADS, MIN_BLOCKS)
-#else
-#define BOUNDED __launch_bounds__(THREADS)
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 1
 #endif
+#define BOUNDED __launch_bounds__(THREADS, MIN_BLOCKS)
 
 // list: the rows to look at, of which there are counters[LISTED]; null: all. Pre: the other counters are zero.
 KERNEL BOUNDED find(const half_t* rows, const Pair* row_facts, const half_t* centers, const Four* center_facts,
                     const index_t* sizes, const int* list, label_t* labels, label_t* changed, label_t* before,
-                    word_t* changes, int* slots, int* queue, word_t* counters) {
+                    word_t* changes, int* slots, int* queue, word_t* counters, const float* squares, Pair* bounds) {
     SHARED(unsigned char, all);
     const index_t count = list ? static_cast<index_t>(counters[LISTED]) : sizes[OF_ROWS];
     const Work w{rows, row_facts, centers, center_facts, count, sizes[OF_CENTERS], sizes[OF_WIDTH], sizes[OF_ROOM], list,
-                 slots, queue, counters, false};
+                 slots, queue, counters, squares, bounds, false};
     TwoSmallest take;
     scan(w, Labels{labels, changed, before, changes}, memory_at(all), take);
 }
@@ -580,13 +616,69 @@ KERNEL BOUNDED list_candidates(const half_t* rows, const Pair* row_facts, const 
                                word_t* counters) {
     SHARED(unsigned char, all);
     const Work w{rows, row_facts, centers, center_facts, static_cast<index_t>(counters[OPEN]), sizes[OF_CENTERS],
-                 sizes[OF_WIDTH], sizes[OF_ROOM], nullptr, slots, queue, counters, true};
+                 sizes[OF_WIDTH], sizes[OF_ROOM], nullptr, slots, queue, counters, nullptr, nullptr, true};
     Candidates take;
     scan(w, Labels{}, memory_at(all), take);
 }
 #endif
 
 #ifdef REAL
+// ---- rows that may have another label ------------------------------------------------------------------------------
+
+// Of some centres: the largest move, the second largest, and whose the largest is.
+struct Moves {
+    float first = 0, second = 0;
+    int whose = -1;
+    METHOD void take(float move, int j) {
+        if (move > first) second = first, first = move, whose = j;
+        else second = fmaxf(second, move);
+    }
+    METHOD void join(const Moves& other) {
+        take(other.first, other.whose);
+        second = fmaxf(second, other.second);
+    }
+};
+
+// The same for all centres. By the 256 threads of a block.
+DEVICE Moves moves_of_block(const float* moves, index_t k) {
+    __shared__ Moves parts[8];
+    Moves all;
+    for (index_t j = threadIdx.x; j < k; j += blockDim.x) all.take(moves[j], static_cast<int>(j));
+    for (int i = 16; i > 0; i /= 2) {
+        Moves other;
+        other.first = __shfl_xor_sync(ALL, all.first, i), other.second = __shfl_xor_sync(ALL, all.second, i);
+        other.whose = __shfl_xor_sync(ALL, all.whose, i);
+        all.join(other);
+    }
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = all;
+    __syncthreads();
+    all = Moves();
+    for (int i = 0; i < 8; ++i) all.join(parts[i]);
+    return all;
+}
+
+// Adds the moves of the centres to the bounds of the rows, and lists the rows that may have another label.
+// moves: of each centre, rounded up, scaled like the bounds. Pre: 256 threads.
+KERNEL choose_rows(const float* moves, const index_t* sizes, const label_t* labels, Pair* bounds, int* list,
+                   word_t* counters) {
+    const Moves all = moves_of_block(moves, sizes[OF_CENTERS]);
+    const index_t n = sizes[OF_ROWS];
+    for (index_t first = thread_index() / 32 * 32; first < n; first += thread_count()) {
+        const index_t row = first + threadIdx.x % 32;
+        bool open = false;
+        if (row < n) {
+            const int label = labels[row];
+            Pair both = bounds[row];
+            both.x = __fadd_ru(both.x, label < 0 ? infinite() : moves[label]);
+            both.y = __fsub_rd(both.y, label == all.whose ? all.second : all.first);
+            open = !(both.y > LEAST_DISTANCE && both.x * (1 + 0x1p-18f) < both.y);
+            bounds[row] = both;
+        }
+        const index_t at = reserve(open, counters + LISTED);
+        if (open) list[at] = static_cast<int>(row);
+    }
+}
+
 // ---- float64 ------------------------------------------------------------------------------------------------------
 
 struct Nearest {
