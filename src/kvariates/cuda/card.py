@@ -172,7 +172,8 @@ class Card:
         Pre: it has `__dlpack__` or `__cuda_array_interface__`, and is in C order.
         """
         self._enter()
-        view = self._core.utils.StridedMemoryView(X, int(self._stream.handle))
+        views = self._core.utils.StridedMemoryView
+        view = views.from_any_interface(X, stream_ptr=int(self._stream.handle))
         return CardArray(self, int(view.ptr), tuple(view.shape), np.dtype(view.dtype), (X, view))
 
     # -- kernels -----------------------------------------------------------------------------------
@@ -208,10 +209,11 @@ class Card:
 
     def _allow_shared_memory(self, kernel: Any) -> None:
         """Let a kernel have as much dynamic memory as there is beside its static memory."""
-        most = self.shared_memory - int(kernel.attributes.shared_size_bytes())
         attributes = self._driver.CUfunction_attribute
+        function = self._do("cuKernelGetFunction", kernel.handle)
+        fixed = attributes.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+        most = self.shared_memory - int(self._do("cuFuncGetAttribute", fixed, function))
         kind = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        function = self._do("cuKernelGetFunction", int(kernel.handle))
         self._do("cuFuncSetAttribute", function, kind, most)
 
     def _compiled(self, file: str, defines: dict[str, Any]) -> Any:
