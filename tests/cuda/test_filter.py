@@ -207,9 +207,15 @@ def test_kept_bounds_are_bounds(card, make):
         C = C + 1e-3 * np.abs(X).mean() * rng.normal(size=C.shape)
 
 
-def test_larger_tiles_and_more_stages(card):
-    X, C = normal(np.random.default_rng(2), 300, 10, 300)
-    Labelled(card, X, 300, shape=Shape(1, 16, 4, 128, 4)).check(C)
+@pytest.mark.parametrize("shape", [Shape(1, 16, 4, 128, 4), Shape(0, 160, 2, 64, 3)])
+def test_copies_may_come_late(shape):
+    """As late as the kernels allow, where in other tests copies come as early as possible."""
+    rng = np.random.default_rng(0)
+    card = HostCard(processors=1)
+    for n, k in ((300, 150), (200, 9), (40, 65), (140, 300)):
+        X, C = normal(rng, n, shape.width - 5, k)
+        labelled = Labelled(card, X, k, shape=shape, LATE_COPIES=1).check(C)
+        labelled.check(C + 0.1, bounded=True)
 
 
 def test_most_rows_are_decided_at_once(card):

@@ -57,6 +57,7 @@ class Shape:
     warps: int
     tile: int  # centres
     stages: int  # tiles of centres in shared memory
+    resident: int = 1  # blocks that a processor works on at once
 
     @property
     def rows(self) -> int:
@@ -75,11 +76,6 @@ class Shape:
     def least_warps(self) -> int:
         return 1 if self.steps else 2
 
-    @property
-    def resident(self) -> int:
-        """Blocks that a processor works on at once."""
-        return max(1, (16 if 1 <= self.steps <= 3 else 8) // self.warps)
-
     def defines(self) -> dict[str, int]:
         return {
             "KSTEPS": self.steps, "WARPS": self.warps, "TILE": self.tile, "STAGES": self.stages,
@@ -92,7 +88,8 @@ def shape_for(n: int, d: int, k: int, processors: int, shared_memory: int) -> Sh
     steps = -(-d // 16) if d <= 128 else 0
     width = 16 * steps if steps else -(-d // 32) * 32
     for warps, tile, stages in SHAPES:
-        shape = Shape(steps, width, warps, tile, stages)
+        resident = (16 if 1 <= steps <= 3 else 8) // warps
+        shape = Shape(steps, width, warps, tile, stages, resident)
         idle = warps > 4 and n < 32 * warps * processors
         wide = (steps and stages > MOST_STAGES) or k <= 64 < tile
         if not idle and not wide and warps >= shape.least_warps and shape.shared <= shared_memory:

@@ -20,13 +20,44 @@ typedef char* shared_t;  // an address in shared memory
 DEVICE shared_t shared_address(void* p) { return static_cast<char*>(p); }
 DEVICE half_t to_half(float x) { return half_t{on_host_to_half(x)}; }
 
-DEVICE void copy_async(shared_t to, const void* from, bool valid) {
+DEVICE void copy_piece(shared_t to, const void* from, bool valid) {
     if (valid) memcpy(to, from, 16);
     else memset(to, 0, 16);
 }
+#ifndef LATE_COPIES  // as early as a card may copy
+DEVICE void copy_async(shared_t to, const void* from, bool valid) { copy_piece(to, from, valid); }
 DEVICE void copies_started() {}
 template <int PENDING>
 DEVICE void wait_for_copies() {}
+#else  // as late as a card may copy
+struct LateCopies {
+    static constexpr int MOST = 256, GROUPS = 16;
+    struct Piece {
+        shared_t to;
+        const void* from;
+        bool valid;
+    } pieces[GROUPS][MOST];
+    int sizes[GROUPS];
+    int first, now;  // groups are numbered; pieces are added to `now`
+
+    void start() { sizes[++now % GROUPS] = 0; }
+    void finish(int pending) {
+        for (; first < now - pending; ++first)
+            for (int i = 0; i < sizes[first % GROUPS]; ++i) {
+                const Piece& p = pieces[first % GROUPS][i];
+                copy_piece(p.to, p.from, p.valid);
+            }
+    }
+};
+static LateCopies late_copies[1024];  // of each thread of a block; none are left when it ends
+DEVICE void copy_async(shared_t to, const void* from, bool valid) {
+    LateCopies& own = late_copies[threadIdx.x];
+    own.pieces[own.now % LateCopies::GROUPS][own.sizes[own.now % LateCopies::GROUPS]++] = {to, from, valid};
+}
+DEVICE void copies_started() { late_copies[threadIdx.x].start(); }
+template <int PENDING>
+DEVICE void wait_for_copies() { late_copies[threadIdx.x].finish(PENDING); }
+#endif
 
 struct Matrices {
     shared_t address;
