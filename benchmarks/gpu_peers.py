@@ -51,9 +51,9 @@ class Library:
 
 
 def add_wheels(folder: Path | None) -> None:
-    """Wheels that hold only Python can be imported as they are."""
+    """flash-kmeans and FlashLib hold only Python: their wheels can be imported as they are."""
     if folder is not None:
-        sys.path[:0] = [str(wheel) for wheel in sorted(folder.glob("*.whl"))]
+        sys.path[:0] = [str(wheel) for wheel in sorted(folder.glob("flash*.whl"))]
 
 
 def library(name: str) -> Library:

@@ -44,7 +44,8 @@ build() {
     mkdir -p "$TOOLS" build/gpu-wheel
     unpack nanobind 'nanobind-*.whl'
     unpack scikit_build_core 'scikit_build_core-*.whl'
-    unpack pathspec 'pathspec-*.whl' # which scikit-build-core imports
+    unpack pathspec 'pathspec-*.whl' # this and the next one are imported by scikit-build-core
+    unpack packaging 'packaging-*.whl'
     rm -f build/gpu-wheel/*.whl
     limited "$PYTHON" -c '
 import scikit_build_core.build as build

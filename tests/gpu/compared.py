@@ -43,7 +43,7 @@ def unequal(name, cpu, card):
         return None
     at = tuple(int(i) for i in other[0])
     a, b = np.atleast_1d(cpu)[at], np.atleast_1d(card)[at]
-    shown = (f"{v.item().hex()} = {v!r}" if v.dtype.kind == "f" else f"{v}" for v in (a, b))
+    shown = (f"{v.item().hex()} = {v.item()!r}" if v.dtype.kind == "f" else f"{v}" for v in (a, b))
     where = "".join(f"[{i}]" for i in at) if cpu.ndim else ""
     one, two = shown
     count = f"{len(other)} of {cpu.size} differ"
