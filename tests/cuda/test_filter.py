@@ -10,7 +10,7 @@ from laws.reference import dense_distances
 
 from kvariates.cuda.filter import KEPT, SHORT, Changes, Filter, Shape, frame_of, shape_for
 
-STEPS = {1: 1, 2: 1, 3: 1, 15: 1, 16: 1, 17: 8, 31: 8, 33: 8, 64: 8, 100: 8, 128: 8}  # others: 0
+STEPS = dict.fromkeys([1, 2, 3, 5, 15, 16], 1) | dict.fromkeys([17, 31, 33, 64, 100, 128], 8)
 
 
 def shape_of(d, tile=64):
@@ -32,8 +32,11 @@ class Labelled:
     def __init__(self, card, X, k, exact=False, **more):
         self.card, self.X = card, X
         shape = None if exact else more.pop("shape", None) or shape_of(X.shape[1])
+        halves = more.pop("halves", None)
         more = {"KEEP_SCORES": 1} | more
-        self.filter = Filter(card, card.put(X), k, exact=exact, shape=shape, more=more)
+        self.filter = Filter(
+            card, card.put(X), k, exact=exact, shape=shape, halves=halves, more=more
+        )
         self.labels = card.put(np.full(len(X), -1, np.int32))
         self.changes = Changes.for_rows(card, len(X))
 
@@ -95,6 +98,11 @@ def far_center(rng, n, d, k):
     return X, C
 
 
+def far_centers(rng, n, d, k):
+    X, C = normal(rng, n, d, k)
+    return X, C * 2.0**100
+
+
 def all_far(rng, n, d, k):
     """Only the first row is in the middle, and all others cannot be halves."""
     X, C = normal(rng, n, d, k)
@@ -121,8 +129,8 @@ def equal(rng, n, d, k):
 
 
 CASES = [
-    normal, ties, near_ties, ranges, shifted, far_row, far_center, all_far, tiny, subnormal, huge,
-    equal,
+    normal, ties, near_ties, ranges, shifted, far_row, far_center, far_centers, all_far, tiny,
+    subnormal, huge, equal,
 ]  # fmt: skip
 SIZES = [  # rows, features, centres
     (65, 1, 9), (70, 2, 129), (40, 3, 300), (33, 15, 128), (1, 16, 33), (66, 17, 7), (31, 31, 65),
@@ -185,7 +193,7 @@ def test_bounds_leave_out_rows(card):
 
 
 def distances_in_long_double(labelled, C):
-    frame = labelled.filter._frame.get().astype(np.longdouble)
+    frame = labelled.filter.halves.frame.get().astype(np.longdouble)
     gap = labelled.X.astype(np.longdouble)[:, None] - C
     return np.sqrt(np.square(gap * frame[0]).sum(axis=2))
 
@@ -216,6 +224,21 @@ def test_copies_may_come_late(shape):
         X, C = normal(rng, n, shape.width - 5, k)
         labelled = Labelled(card, X, k, shape=shape, LATE_COPIES=1).check(C)
         labelled.check(C + 0.1, bounded=True)
+
+
+def test_filters_share_halves(card):
+    X, C = normal(np.random.default_rng(3), 60, 5, 80)
+    first = Labelled(card, X, 80).check(C)
+    card.launches.clear()
+    second = Labelled(card, X, 9, halves=first.filter.halves).check(C[:9])
+    assert second.filter.halves is first.filter.halves
+    assert "half_rows" not in card.launches
+
+
+def test_small_integers_have_no_error(card):
+    X = np.random.default_rng(3).integers(0, 256, (300, 16))
+    labelled = Labelled(card, X.astype(np.float32), 9)
+    assert (labelled.filter.halves.facts.get()[:, 1] < 1e-9).all()
 
 
 def test_most_rows_are_decided_at_once(card):
@@ -262,14 +285,14 @@ def broken_bounds(card, X, C, shape=None, **more):
     scores = kept_scores(labelled.filter, len(X), len(C))
     with np.errstate(all="ignore"):
         labelled.filter.nearest(card.put(C), labelled.labels, labelled.changes, None)
-    frame = labelled.filter._frame.get().astype(np.longdouble)
+    frame = labelled.filter.halves.frame.get().astype(np.longdouble)
     v, w = ((A.astype(np.longdouble) - frame[1:]) * frame[0] for A in (X, C))
     rows = np.square(v).sum(axis=1) / 2
     exact = np.square(w).sum(axis=1) / 2 - v @ w.T
     rounded = dense_distances(X, C) * frame[0] ** 2 / 2 - rows[:, None]
     low, slack, own = np.moveaxis(scores.get().astype(np.longdouble), 2, 0)
     assert (own <= slack).all() or np.isinf(own).any()
-    usable = np.isfinite(labelled.filter._facts.get()[:, 1])[:, None] & (low < 2.0**98)
+    usable = np.isfinite(labelled.filter.halves.facts.get()[:, 1])[:, None] & (low < 2.0**98)
     assert usable.any()
     return sum(
         int((usable & ((t < low) | (np.abs(t - low - slack) > own))).sum())

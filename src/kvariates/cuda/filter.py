@@ -59,6 +59,10 @@ class Shape:
     stages: int  # tiles of centres in shared memory
     resident: int = 1  # blocks that a processor works on at once
 
+    def __post_init__(self) -> None:
+        if not self.steps and self.width < 64:
+            raise ValueError("rows that pass through memory need at least two parts of 32 features")
+
     @property
     def rows(self) -> int:
         return 32 * self.warps
@@ -78,8 +82,7 @@ class Shape:
 
     def defines(self) -> dict[str, int]:
         return {
-            "KSTEPS": self.steps, "WARPS": self.warps, "TILE": self.tile, "STAGES": self.stages,
-            "MIN_BLOCKS": self.resident,
+            "KSTEPS": self.steps, "WARPS": self.warps, "TILE": self.tile, "STAGES": self.stages
         }  # fmt: skip
 
 
@@ -97,6 +100,39 @@ def shape_for(n: int, d: int, k: int, processors: int, shared_memory: int) -> Sh
     raise ValueError(f"a block needs more than {shared_memory} bytes of shared memory")
 
 
+class Halves:
+    """Rows in half precision, which several filters may share while the rows do not change."""
+
+    def __init__(self, card: Any, rows: CardArray, width: int) -> None:
+        n, d = rows.shape
+        self.card, self.rows, self.width = card, rows, width
+        self.real = {"REAL": REALS[rows.dtype.name]}
+        self.frame = card.put(frame_of(self._sample()))
+        self.values, self.facts = card.empty((n, width), np.uint16), card.empty((n, 2), np.float32)
+        self.squares = card.empty(n, np.float32)
+        card.run(
+            "half.cu", "half_rows", blocks_for(card, n, 16), BLOCK, rows, self.frame, n, d, width,
+            self.values, self.facts, self.squares, defines=self.real,
+        )  # fmt: skip
+
+    def _sample(self) -> NDArray[np.float64]:
+        """Some rows, in host memory."""
+        n, d = self.rows.shape
+        count = min(n, SAMPLE)
+        out = self.card.empty((count, d), np.float64)
+        self.card.run(
+            "half.cu", "sample_rows", blocks_for(self.card, count * d, BLOCK), BLOCK, self.rows, n,
+            d, count, out, defines=self.real,
+        )  # fmt: skip
+        sample: NDArray[np.float64] = out.get()
+        return sample
+
+
+def blocks_for(card: Any, count: int, of_a_block: int) -> int:
+    """How many blocks share so many items."""
+    return min(-(-count // of_a_block), 32 * int(card.processors))
+
+
 class Filter:
     """Labels of one set of rows. Keeps their halves, and what the kernels need, between calls.
 
@@ -106,12 +142,18 @@ class Filter:
     k : the number of centres.
     exact : whether to use float64 alone; None: if that is less work.
     shape : of the blocks; None: chosen by the sizes and the card.
+    halves : of the same rows, of another filter (its `halves`); None: they are made.
     more : further definitions for the kernels.
+
+    Attributes
+    ----------
+    halves : None if float64 alone is used.
     """
 
     def __init__(
         self, card: Any, rows: CardArray, k: int, *, exact: bool | None = None,
-        shape: Shape | None = None, more: dict[str, Any] | None = None,
+        shape: Shape | None = None, halves: Halves | None = None,
+        more: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self._card, self._rows, self._k = card, rows, k
         self._n, self._d = rows.shape
@@ -119,6 +161,7 @@ class Filter:
         n, d = rows.shape
         small = k <= FEW_CENTERS or n * k * d <= SMALL_WORK
         self.exact = d > MOST_FEATURES or (small if exact is None else exact) or n == 0
+        self.halves = halves
         if not self.exact:
             shape = shape or shape_for(n, d, k, card.processors, card.shared_memory)
             self._prepare(shape, more or {})
@@ -165,65 +208,47 @@ class Filter:
         self.shape, self._defines = shape, shape.defines() | more
         self._padded = -(-k // shape.tile) * shape.tile
         self._room = min(n, max(n // 8, LEAST_ROOM))
-        self._frame = card.put(frame_of(self._sample()))
-        self._halves = card.empty((n, shape.width), np.uint16)
-        self._facts = card.empty((n, 2), np.float32)
+        if self.halves is None or self.halves.width != shape.width:
+            self.halves = Halves(card, self._rows, shape.width)
         self._center_halves = card.empty((self._padded, shape.width), np.uint16)
         self._center_facts = card.empty((self._padded, 4), np.float32)
         self._sizes = card.put(np.array([n, k, shape.width, self._room], np.int64))
         self._slots = card.empty((self._room, SLOT), np.int32)
         self._queue = card.empty(self._room + n, np.int32)
         self._counters = card.zeros(KEPT + 1, np.uint64)
-        self._squares, self._bounds = card.empty(n, np.float32), card.empty((n, 2), np.float32)
+        self._bounds = card.empty((n, 2), np.float32)
         self._last, self._moves = card.zeros((k, d), np.float64), card.empty(k, np.float32)
         self._list: CardArray | None = None
         self._compared = False  # whether there are bounds
-        card.run(
-            "half.cu", "half_rows", self._blocks(n, 16), BLOCK, self._rows, self._frame, n, d,
-            shape.width, self._halves, self._facts, self._squares, defines=self._real,
-        )  # fmt: skip
-
-    def _sample(self) -> NDArray[np.float64]:
-        """Some rows, in host memory."""
-        count = min(self._n, SAMPLE)
-        out = self._card.empty((count, self._d), np.float64)
-        self._card.run(
-            "half.cu", "sample_rows", self._blocks(count * self._d, BLOCK), BLOCK, self._rows,
-            self._n, self._d, count, out, defines=self._real,
-        )  # fmt: skip
-        return out.get()
-
-    def _blocks(self, count: int, of_a_block: int) -> int:
-        """How many blocks share so many items."""
-        return min(-(-count // of_a_block), 32 * self._card.processors)
 
     def _compare_by_halves(
         self, centers: CardArray, labels: CardArray, changes: Changes, bounded: bool
     ) -> None:
-        n, d, card, shape = self._n, self._d, self._card, self.shape
+        n, d, card, shape, halves = self._n, self._d, self._card, self.shape, self.halves
+        assert halves is not None  # noqa: S101
         card.clear(self._counters.part(0, KEPT))
         card.run(
-            "half.cu", "half_centers", self._blocks(self._padded, 16), BLOCK, centers, self._frame,
-            self._k, self._padded, d, shape.width, self._center_halves, self._center_facts,
-            self._last, self._moves, defines=self._real,
+            "half.cu", "half_centers", blocks_for(card, self._padded, 16), BLOCK, centers,
+            halves.frame, self._k, self._padded, d, shape.width, self._center_halves,
+            self._center_facts, self._last, self._moves, defines=self._real,
         )  # fmt: skip
         chosen = self._rows_to_compare(labels) if bounded and self._compared else None
         self._compared = True
-        given = self._halves, self._facts, self._center_halves, self._center_facts, self._sizes
+        given = halves.values, halves.facts, self._center_halves, self._center_facts, self._sizes
         lists = self._slots, self._queue, self._counters
         blocks = min(-(-n // shape.rows), shape.resident * card.processors)
         how = {"shared": shape.shared, "defines": self._defines}
         card.run(
             "filter.cu", "find", blocks, shape.rows, *given, chosen, labels, *changes.arrays(),
-            *lists, self._squares, self._bounds, **how,
+            *lists, halves.squares, self._bounds, **how,
         )  # fmt: skip
         card.run("filter.cu", "list_candidates", blocks, shape.rows, *given, *lists, **how)
         card.run(
-            "filter.cu", "decide", self._blocks(self._room, BLOCK), BLOCK, self._rows, centers, d,
-            self._sizes, labels, *changes.arrays(), *lists, defines=self._real,
+            "filter.cu", "decide", blocks_for(card, self._room, BLOCK), BLOCK, self._rows, centers,
+            d, self._sizes, labels, *changes.arrays(), *lists, defines=self._real,
         )  # fmt: skip
         card.run(
-            "filter.cu", "compare_all", self._blocks(n, 1), BLOCK, self._rows, centers, d,
+            "filter.cu", "compare_all", blocks_for(card, n, 1), BLOCK, self._rows, centers, d,
             self._sizes, labels, *changes.arrays(), self._queue, self._counters, defines=self._real,
         )  # fmt: skip
 
@@ -253,7 +278,8 @@ def frame_of(sample: NDArray[np.float64]) -> NDArray[np.float64]:
     """A scale, a power of two, and the offset of each feature.
 
     The offset is the mean of the rows that are not far, and their scaled values are mostly below
-    2^7. Any other frame is right, too, but leaves more rows undecided.
+    2^7. It is rounded so that small integers become halves without an error. Any other frame is
+    right, too, but leaves more rows undecided.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         middle = np.median(sample, axis=0)
@@ -263,4 +289,8 @@ def frame_of(sample: NDArray[np.float64]) -> NDArray[np.float64]:
         offset = np.where(np.isfinite(offset), offset, 0)
         size = float(np.abs(near - offset).max(initial=0))
     exponent = 7 - int(np.frexp(size)[1]) if 0 < size < np.inf else 0
-    return np.concatenate([[2.0 ** min(max(exponent, -400), 400)], offset])
+    scale = 2.0 ** min(max(exponent, -400), 400)
+    with np.errstate(over="ignore"):
+        rounded = np.rint(offset * scale) / scale
+    offset = np.where(np.isfinite(rounded), rounded, offset)
+    return np.concatenate([[scale], offset])

@@ -595,7 +595,7 @@ DEVICE Memory memory_at(unsigned char* all) {
 }
 
 #ifndef MIN_BLOCKS
-#define MIN_BLOCKS 1
+#define MIN_BLOCKS ((KSTEPS >= 1 && KSTEPS <= 3 ? 16 : 8) / WARPS)  // as in filter.py: `resident`
 #endif
 #define BOUNDED __launch_bounds__(THREADS, MIN_BLOCKS)
 
