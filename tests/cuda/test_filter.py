@@ -8,7 +8,7 @@ import pytest
 from cuda.on_host import HostCard
 from laws.reference import dense_distances
 
-from kvariates.cuda.filter import KEPT, SHORT, Changes, Filter, Shape, frame_of, shape_for
+from kvariates.cuda.filter import KEPT, Changes, Filter, Shape, frame_of, is_small, shape_for
 
 STEPS = dict.fromkeys([1, 2, 3, 5, 15, 16], 1) | dict.fromkeys([17, 31, 33, 64, 100, 128], 8)
 
@@ -372,7 +372,9 @@ def test_the_frame_is_usable_for_any_rows():
             assert 64 <= size * frame[0] < 128
 
 
-def test_few_centers_and_small_work_are_compared_in_float64(card):
-    for n, d, k, exact in ((50, 3, 40, True), (9000, 100, 8, True), (9000, 100, 80, False)):
-        assert Filter(card, card.put(np.zeros((n, d), np.float32)), k).exact == exact
-    assert SHORT == 16
+def test_few_centers_and_small_work_are_compared_in_float64():
+    for n, d, k, exact in (
+        (50, 3, 40, True), (10**8, 3, 40, True), (10**8, 100, 2, True), (10**5, 100, 8, False),
+        (10**5, 15, 80, False),
+    ):  # fmt: skip
+        assert is_small(n, d, k) == exact

@@ -6,7 +6,7 @@ reference arithmetic the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from kvariates.cuda.card import CardArray
 
 REALS = {"float32": "float", "float64": "double", "float16": "half_t"}
-FEW_CENTERS = 8  # up to so many are compared in float64
+FEW_CENTERS = 2  # up to so many are compared in float64
+FEW_VALUES = 192  # the same with few features: so many values of all centres
 SMALL_WORK = 2**26  # rows x centres x features up to which it is done in float64
 MOST_FEATURES = 8192  # of the proof
 SHORT = 16  # features below which a thread measures a distance alone
@@ -26,7 +27,7 @@ SLOT = 12  # numbers of a row that is not decided: see kernels/filter.cu
 KEPT = 8  # counters; behind them is an address for tests
 SHAPES = (  # (warps of a block, centres of a tile, tiles in shared memory), the best first
     (8, 128, 6), (8, 128, 5), (8, 128, 4), (8, 128, 3), (8, 128, 2), (8, 64, 3), (8, 64, 2),
-    (4, 64, 2), (2, 64, 2), (1, 64, 2),
+    (4, 128, 4), (4, 128, 3), (4, 64, 4), (4, 64, 3), (4, 64, 2), (2, 64, 2), (1, 64, 2),
 )  # fmt: skip
 LEAST_ROOM = 4096  # for rows that are not decided at once; otherwise for an eighth of all rows
 MOST_STAGES = 4  # more do not help where rows stay in registers
@@ -74,7 +75,7 @@ class Shape:
         stride = 16 * chunk + 16
         left, right, entries = self.rows * stride, self.tile * stride, 4 if self.steps else 8
         tiles = left + self.stages * right if self.steps else self.stages * (left + right)
-        return tiles + 8 * self.tile + 8 * self.warps + 12 * entries * self.rows
+        return tiles + 16 * self.tile + 8 * self.warps + 12 * entries * self.rows
 
     @property
     def least_warps(self) -> int:
@@ -96,8 +97,16 @@ def shape_for(n: int, d: int, k: int, processors: int, shared_memory: int) -> Sh
         idle = warps > 4 and n < 32 * warps * processors
         wide = (steps and stages > MOST_STAGES) or k <= 64 < tile
         if not idle and not wide and warps >= shape.least_warps and shape.shared <= shared_memory:
-            return shape
+            return replace(
+                shape, resident=min(resident, shared_memory // (shape.shared + 1024)) or 1
+            )
     raise ValueError(f"a block needs more than {shared_memory} bytes of shared memory")
+
+
+def is_small(n: int, d: int, k: int) -> bool:
+    """Whether float64 alone is faster."""
+    few = k <= FEW_CENTERS or (d < SHORT and k * d <= FEW_VALUES)
+    return few or n * k * d <= SMALL_WORK
 
 
 class Halves:
@@ -159,8 +168,8 @@ class Filter:
         self._n, self._d = rows.shape
         self._real = {"REAL": REALS[rows.dtype.name]}
         n, d = rows.shape
-        small = k <= FEW_CENTERS or n * k * d <= SMALL_WORK
-        self.exact = d > MOST_FEATURES or (small if exact is None else exact) or n == 0
+        exact = is_small(n, d, k) if exact is None else exact
+        self.exact = exact or d > MOST_FEATURES or n == 0
         self.halves = halves
         if not self.exact:
             shape = shape or shape_for(n, d, k, card.processors, card.shared_memory)

@@ -130,7 +130,7 @@ struct Entry {
 
 struct Memory {
     unsigned char* tiles;
-    float* bias;     // of the columns of two tiles: |v|^2 / 2 less the slack
+    float* bias;     // of the columns of two tiles: |w|^2 / 2 less the slack
     float* largest;  // of each warp: norm and error
     Entry* entries;
 };
@@ -304,6 +304,7 @@ DEVICE void set_slack(Slack& slack, const Memory& memory, const Pair& facts, ind
     slack.set(norms, errors, width);
 }
 
+constexpr int BIAS = 2 * TILE;                        // numbers: those of a pair of columns twice, as scores need them
 constexpr int BIASES = (TILE + THREADS - 1) / THREADS;  // of a thread, for each tile
 
 DEVICE void load_facts(const Work& w, index_t tile, Four (&facts)[BIASES]) {
@@ -318,7 +319,8 @@ DEVICE void store_bias(const Slack& slack, const Four (&facts)[BIASES], float* b
 #pragma unroll
     for (int i = 0; i < BIASES; ++i) {
         const int j = threadIdx.x + i * THREADS;
-        if (j < TILE) bias[j] = facts[i].x - slack.of(facts[i]);
+        float* const at = bias + j / 2 * 4 + j % 2;
+        if (j < TILE) at[0] = at[2] = facts[i].x - slack.of(facts[i]);
     }
 }
 
@@ -357,8 +359,8 @@ DEVICE void start_scores(float (&start)[2][4], const float* bias, int g) {
     const int at = static_cast<int>(threadIdx.x) / 32 % PARTS * (TILE / PARTS) + 16 * g + threadIdx.x % 4 * 2;
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
-        const Pair two = *reinterpret_cast<const Pair*>(bias + at + 8 * n);
-        start[n][0] = start[n][2] = two.x, start[n][1] = start[n][3] = two.y;
+        const Four four = *reinterpret_cast<const Four*>(bias + 2 * (at + 8 * n));
+        start[n][0] = four.x, start[n][1] = four.y, start[n][2] = four.z, start[n][3] = four.w;
     }
 }
 
@@ -438,7 +440,7 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
                 else wait_for_copies<STAGES - 2>();
                 load_facts(w, 0, next);
                 set_slack(slack, memory, facts, w.width);
-                store_bias(slack, next, memory.bias + buffer * TILE);
+                store_bias(slack, next, memory.bias + buffer * BIAS);
 #pragma unroll
                 for (int m = 0; m < SIXTEENS; ++m)
 #pragma unroll
@@ -454,9 +456,9 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
             }
             copy_next();
             if (tile + 1 < tiles) load_facts(w, tile + 1, next);
-            compare_tile(rows, right + stage * RIGHT, memory.bias + buffer * TILE, take, w, slack, first, tile);
+            compare_tile(rows, right + stage * RIGHT, memory.bias + buffer * BIAS, take, w, slack, first, tile);
             buffer ^= 1;
-            if (tile + 1 < tiles) store_bias(slack, next, memory.bias + buffer * TILE);
+            if (tile + 1 < tiles) store_bias(slack, next, memory.bias + buffer * BIAS);
             stage = stage + 1 == STAGES ? 0 : stage + 1;
         }
         take.show(memory.entries);
@@ -549,7 +551,7 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
         Four next[BIASES];
         load_facts(w, 0, next);
         set_slack(slack, memory, facts, w.width);
-        store_bias(slack, next, memory.bias + buffer * TILE);
+        store_bias(slack, next, memory.bias + buffer * BIAS);
         __syncthreads();
         take.start(w, first);
         for (int tile = 0; tile < copies.tiles; ++tile) {
@@ -557,7 +559,7 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
 #pragma unroll
             for (int g = 0; g < GROUPS; ++g) {
                 float start[2][4];
-                start_scores(start, memory.bias + buffer * TILE, g);
+                start_scores(start, memory.bias + buffer * BIAS, g);
 #pragma unroll
                 for (int i = 0; i < 8 * SIXTEENS; ++i) scores[g][i / 8][i / 4 % 2][i % 4] = start[i / 4 % 2][i % 4];
             }
@@ -567,7 +569,7 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
                 copies.next(w, stages);
                 if (chunk == 1 && tile + 1 < copies.tiles) {  // there are at least two chunks
                     load_facts(w, tile + 1, next);
-                    store_bias(slack, next, memory.bias + (buffer ^ 1) * TILE);
+                    store_bias(slack, next, memory.bias + (buffer ^ 1) * BIAS);
                 }
                 multiply_chunk(scores, stages + stage * STAGE);
                 stage = stage + 1 == STAGES ? 0 : stage + 1;
@@ -591,7 +593,8 @@ constexpr int TILES_BYTES = STAGES * STAGE;
 
 DEVICE Memory memory_at(unsigned char* all) {
     float* const bias = reinterpret_cast<float*>(all + TILES_BYTES);
-    return Memory{all, bias, bias + 2 * TILE, reinterpret_cast<Entry*>(bias + 2 * TILE + 2 * WARPS)};
+    float* const largest = bias + 2 * BIAS;
+    return Memory{all, bias, largest, reinterpret_cast<Entry*>(largest + 2 * WARPS)};
 }
 
 #ifndef MIN_BLOCKS
