@@ -30,7 +30,8 @@ SHAPES = (  # (warps of a block, centres of a tile, tiles in shared memory), the
     (4, 128, 4), (4, 128, 3), (4, 64, 4), (4, 64, 3), (4, 64, 2), (2, 64, 2), (1, 64, 2),
 )  # fmt: skip
 LEAST_ROOM = 4096  # for rows that are not decided at once; otherwise for an eighth of all rows
-MOST_STAGES = 4  # more do not help where rows stay in registers
+RESIDENT_WARPS = {1: 24, 2: 24, 3: 16, 4: 16}  # of a processor; as many as registers allow: else 8
+MOST_STAGES = 3  # more do not help where rows stay in registers
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ def shape_for(n: int, d: int, k: int, processors: int, shared_memory: int) -> Sh
     steps = -(-d // 16) if d <= 128 else 0
     width = 16 * steps if steps else -(-d // 32) * 32
     for warps, tile, stages in SHAPES:
-        resident = (16 if 1 <= steps <= 3 else 8) // warps
+        resident = RESIDENT_WARPS.get(steps, 8) // warps
         shape = Shape(steps, width, warps, tile, stages, resident)
         idle = warps > 4 and n < 32 * warps * processors
         wide = (steps and stages > MOST_STAGES) or k <= 64 < tile

@@ -598,7 +598,7 @@ DEVICE Memory memory_at(unsigned char* all) {
 }
 
 #ifndef MIN_BLOCKS
-#define MIN_BLOCKS ((KSTEPS >= 1 && KSTEPS <= 3 ? 16 : 8) / WARPS)  // as in filter.py: `resident`
+#define MIN_BLOCKS ((KSTEPS == 0 || KSTEPS > 4 ? 8 : KSTEPS > 2 ? 16 : 24) / WARPS)  // RESIDENT_WARPS in filter.py
 #endif
 #define BOUNDED __launch_bounds__(THREADS, MIN_BLOCKS)
 
