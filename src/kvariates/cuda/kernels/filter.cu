@@ -101,7 +101,14 @@ DEVICE int column_of(unsigned index) {
 }
 
 // The row of a block that a thread calls `r`.
+#ifdef WIDE
+DEVICE int row_of(int r) {
+    const int warp = threadIdx.x / 32;
+    return warp / 4 * 128 + r / 2 * 64 + warp % 4 * 16 + r % 2 * 8 + threadIdx.x % 32 / 4;
+}
+#else
 DEVICE int row_of(int r) { return static_cast<int>(threadIdx.x) / 32 / PARTS * (16 * SIXTEENS) + r * 8 + threadIdx.x % 32 / 4; }
+#endif
 
 // Everything that the kernels are given.
 struct Work {
@@ -130,7 +137,7 @@ struct Entry {
 
 struct Memory {
     unsigned char* tiles;
-    float* bias;     // of the columns of two tiles: |w|^2 / 2 less the slack
+    float* bias;     // of the columns of some tiles: |w|^2 / 2 less the slack
     float* largest;  // of each warp: norm and error
     Entry* entries;
 };
@@ -367,7 +374,16 @@ DEVICE void start_scores(float (&start)[2][4], const float* bias, int g) {
 #if KSTEPS > 0
 // ---- up to 128 features: a warp keeps its rows in registers
 
-constexpr int LEFT = ROWS * STRIDE, RIGHT = TILE * STRIDE;  // bytes: the rows of a block, the centres of a tile
+constexpr int LEFT = ROWS * STRIDE;  // bytes: the rows of a block
+#ifdef WIDE
+constexpr int RIGHT = (CHUNK + 7) / 8 * (TILE * 128);  // the centres of a tile
+DEVICE int center_piece(int column, int piece) { return column_piece(TILE, column, piece); }
+DEVICE int first_row(int m) { return static_cast<int>(threadIdx.x) / 128 * 128 + 64 * m + threadIdx.x / 32 % 4 * 16; }
+#else
+constexpr int RIGHT = TILE * STRIDE;
+DEVICE int center_piece(int column, int piece) { return column * STRIDE + piece * 16; }
+DEVICE int first_row(int m) { return static_cast<int>(threadIdx.x) / 32 * 32 + 16 * m; }
+#endif
 
 DEVICE void copy_rows(const Work& w, index_t first, shared_t to) {
     for (int i = threadIdx.x; i < ROWS * CHUNK; i += THREADS) {
@@ -382,9 +398,10 @@ DEVICE void copy_centers(const Work& w, int tile, shared_t to) {
     const half_t* from = w.centers + static_cast<index_t>(tile) * (TILE * CHUNK * 8);
 #pragma unroll
     for (int i = threadIdx.x; i < TILE * CHUNK; i += THREADS)
-        copy_async(to + i / CHUNK * STRIDE + i % CHUNK * 16, from + 8 * i, true);
+        copy_async(to + center_piece(i / CHUNK, i % CHUNK), from + 8 * i, true);
 }
 
+#ifndef WIDE
 template <class Take>
 DEVICE void compare_tile(const unsigned (&rows)[SIXTEENS][KSTEPS][4], shared_t tile_at, const float* bias, Take& take,
                          const Work& w, const Slack& slack, index_t first, int tile) {
@@ -409,6 +426,113 @@ DEVICE void compare_tile(const unsigned (&rows)[SIXTEENS][KSTEPS][4], shared_t t
     take.end_tile(tile);
 }
 
+#endif
+
+#ifdef WIDE
+// 64 columns at a time, of which wgmma makes two sets of sums: while it makes one, the other one is compared.
+typedef float Sums[SIXTEENS][32];
+
+DEVICE void start_products(Sums& sums, const unsigned (&rows)[SIXTEENS][KSTEPS][4], shared_t half_at, const float* bias) {
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+        const Four four = *reinterpret_cast<const Four*>(bias + 2 * (8 * n + threadIdx.x % 4 * 2));
+#pragma unroll
+        for (int m = 0; m < SIXTEENS; ++m) {
+            sums[m][4 * n] = four.x, sums[m][4 * n + 1] = four.y;
+            sums[m][4 * n + 2] = four.z, sums[m][4 * n + 3] = four.w;
+        }
+    }
+    products_begin(sums);
+#pragma unroll
+    for (int s = 0; s < KSTEPS; ++s)
+#pragma unroll
+        for (int m = 0; m < SIXTEENS; ++m)
+            multiply_wide(sums[m], rows[m][s], columns_at(half_at + s / 4 * (TILE * 128) + s % 4 * 32));
+    products_started();
+}
+
+template <class Take>
+DEVICE void take_sums(const Sums& sums, Take& take, int half, const Work& w, const Slack& slack, index_t first, int tile) {
+#pragma unroll
+    for (int g = 0; g < 4; ++g) {
+        float own[SIXTEENS][2][4];
+#pragma unroll
+        for (int j = 0; j < 8 * SIXTEENS; ++j) own[j / 8][j / 4 % 2][j % 4] = sums[j / 8][8 * g + j % 8];
+        KEEP(4 * half + g, own);
+        take.take(4 * half + g, own, w, first, tile);
+    }
+}
+
+template <class Take>
+DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take& take) {
+    const index_t blocks = (w.count + ROWS - 1) / ROWS;
+    const int tiles = static_cast<int>((w.k + TILE - 1) / TILE);
+    if (static_cast<index_t>(blockIdx.x) >= blocks) return;
+    const shared_t left = shared_address(memory.tiles), right = left + LEFT;
+    index_t to_copy = ((blocks - 1 - blockIdx.x) / gridDim.x + 1) * tiles;  // tiles of centres
+    int next_tile = 0, next_stage = 0, stage = 0, buffer = 0;
+    const auto copy_next = [&] {
+        if (to_copy > 0) copy_centers(w, next_tile, right + next_stage * RIGHT);
+        --to_copy;
+        next_tile = next_tile + 1 == tiles ? 0 : next_tile + 1;
+        next_stage = next_stage + 1 == STAGES ? 0 : next_stage + 1;
+        copies_started();
+    };
+    Pair next_facts = facts_of_row(w, static_cast<index_t>(blockIdx.x) * ROWS);
+    copy_rows(w, static_cast<index_t>(blockIdx.x) * ROWS, left);
+    for (int i = 0; i < STAGES - 2; ++i) copy_next();  // products of the tile before may still read its stage
+    for (index_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+        const index_t first = block * ROWS, after = first + static_cast<index_t>(gridDim.x) * ROWS;
+        const Pair facts = next_facts;
+        unsigned rows[SIXTEENS][KSTEPS][4];
+        Sums sums[2];
+        Slack slack;
+        Four next[BIASES];
+        take.start(w, first);
+        wait_for_copies<0>();  // of these rows, too
+        load_facts(w, 0, next);
+        set_slack(slack, memory, facts, w.width);
+        store_bias(slack, next, memory.bias + buffer * BIAS);
+#pragma unroll
+        for (int m = 0; m < SIXTEENS; ++m)
+#pragma unroll
+            for (int s = 0; s < KSTEPS; ++s) load_matrices(rows[m][s], left + first_row(m) * STRIDE + left_lane() + 32 * s);
+        for (int tile = 0; tile < tiles; ++tile) {
+            wait_for_copies<STAGES - 3>();
+            show_copies_to_products();
+            __syncthreads();
+            if (tile == 0) {
+                if (after < w.count) copy_rows(w, after, left);
+                next_facts = facts_of_row(w, after);
+            }
+            copy_next();
+            const shared_t at = right + stage * RIGHT;
+            const float* const bias = memory.bias + buffer * BIAS;
+            start_products(sums[0], rows, at, bias);
+            if (tile > 0) {
+                wait_for_products<1>(sums[1]);
+                take_sums(sums[1], take, 1, w, slack, first, tile - 1);
+                take.end_tile(tile - 1);
+            }
+            if (tile + 1 < tiles) load_facts(w, tile + 1, next);
+            start_products(sums[1], rows, at + 64 * 128, bias + 2 * 64);
+            wait_for_products<1>(sums[0]);
+            take_sums(sums[0], take, 0, w, slack, first, tile);
+            buffer = buffer == 2 ? 0 : buffer + 1;
+            if (tile + 1 < tiles) store_bias(slack, next, memory.bias + buffer * BIAS);
+            stage = stage + 1 == STAGES ? 0 : stage + 1;
+        }
+        wait_for_products<0>(sums[1]);
+        take_sums(sums[1], take, 1, w, slack, first, tiles - 1);
+        take.end_tile(tiles - 1);
+        take.show(memory.entries);
+        __syncthreads();
+        if (!w.listing) settle(w, labels, first + threadIdx.x, facts, slack, memory.entries + threadIdx.x * ENTRIES);
+        __syncthreads();  // the entries are written again
+    }
+}
+
+#else
 template <class Take>
 DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take& take) {
     const index_t blocks = (w.count + ROWS - 1) / ROWS;
@@ -445,8 +569,7 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
                 for (int m = 0; m < SIXTEENS; ++m)
 #pragma unroll
                     for (int s = 0; s < KSTEPS; ++s)
-                        load_matrices(rows[m][s],
-                                      left + (threadIdx.x / 32 * 32 + 16 * m) * STRIDE + left_lane() + 32 * s);
+                        load_matrices(rows[m][s], left + first_row(m) * STRIDE + left_lane() + 32 * s);
                 __syncthreads();
                 if (after < w.count) copy_rows(w, after, left);
                 next_facts = facts_of_row(w, after);
@@ -466,6 +589,8 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
         if (!w.listing) settle(w, labels, first + threadIdx.x, facts, slack, memory.entries + threadIdx.x * ENTRIES);
     }
 }
+
+#endif
 
 constexpr int TILES_BYTES = LEFT + STAGES * RIGHT;
 
@@ -591,14 +716,24 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
 constexpr int TILES_BYTES = STAGES * STAGE;
 #endif
 
+#ifdef WIDE
+constexpr int BIAS_TILES = 3;
+#else
+constexpr int BIAS_TILES = 2;
+#endif
+
 DEVICE Memory memory_at(unsigned char* all) {
     float* const bias = reinterpret_cast<float*>(all + TILES_BYTES);
-    float* const largest = bias + 2 * BIAS;
+    float* const largest = bias + BIAS_TILES * BIAS;
     return Memory{all, bias, largest, reinterpret_cast<Entry*>(largest + 2 * WARPS)};
 }
 
 #ifndef MIN_BLOCKS
+#ifdef WIDE
+#define MIN_BLOCKS 1
+#else
 #define MIN_BLOCKS ((KSTEPS == 0 || KSTEPS > 4 ? 8 : KSTEPS > 2 ? 16 : 24) / WARPS)  // RESIDENT_WARPS in filter.py
+#endif
 #endif
 #define BOUNDED __launch_bounds__(THREADS, MIN_BLOCKS)
 

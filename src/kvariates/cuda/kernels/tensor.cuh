@@ -132,6 +132,48 @@ DEVICE void multiply(float (&out)[4], const unsigned (&a)[4], unsigned b0, unsig
 
 DEVICE Four load_four(const Four* p) { return *p; }
 
+// 16 rows of a warp times 64 columns in shared memory, as wgmma reads them: see `column_piece`.
+struct WideProducts {
+    const unsigned* a;
+    word_t columns;
+    float* sums;
+};
+DEVICE void wide_products_of_warp(void** lanes, unsigned) {
+    double left[16][16], right[64][16];
+    const char* const columns = reinterpret_cast<const char*>(static_cast<WideProducts*>(lanes[0])->columns);
+    for (int n = 0; n < 64; ++n)
+        for (int i = 0; i < 16; ++i) {
+            const word_t at = reinterpret_cast<word_t>(columns) + n * 128 + 2 * i;
+            unsigned short bits;  // the unit exchanges pieces of 16 bytes by the place of the row among eight
+            memcpy(&bits, reinterpret_cast<const char*>(at ^ (at >> 7 & 7) << 4), 2);
+            right[n][i] = fast_half(bits);
+        }
+    for (int lane = 0; lane < 32; ++lane) {
+        const unsigned* const a = static_cast<WideProducts*>(lanes[lane])->a;
+        const int at = lane % 4 * 2;
+        for (int i = 0; i < 2; ++i)
+            for (int j = 0; j < 2; ++j) {
+                left[lane / 4][8 * i + at + j] = fast_half(a[2 * i] >> 16 * j & 0xffff);
+                left[lane / 4 + 8][8 * i + at + j] = fast_half(a[2 * i + 1] >> 16 * j & 0xffff);
+            }
+    }
+    for (int lane = 0; lane < 32; ++lane) {
+        float* const sums = static_cast<WideProducts*>(lanes[lane])->sums;
+        for (int i = 0; i < 32; ++i)
+            sums[i] = cut_sum(left[lane / 4 + i % 4 / 2 * 8], right[i / 4 * 8 + lane % 4 * 2 + i % 2], sums[i]);
+    }
+}
+DEVICE word_t columns_at(shared_t address) { return reinterpret_cast<word_t>(address); }
+DEVICE void multiply_wide(float (&sums)[32], const unsigned (&a)[4], word_t columns) {
+    WideProducts own = {a, columns, sums};
+    on_host_together(32, ~0u, __builtin_LINE(), wide_products_of_warp, &own);
+}
+DEVICE void products_begin(float (&)[2][32]) {}
+DEVICE void products_started() {}
+template <int PENDING>
+DEVICE void wait_for_products(float (&)[2][32]) {}
+DEVICE void show_copies_to_products() {}
+
 #else
 
 typedef unsigned shared_t;
@@ -170,6 +212,50 @@ DEVICE void multiply(float (&out)[4], const unsigned (&a)[4], unsigned b0, unsig
           "f"(start[3]));
 }
 
+// ---- wgmma, of compute capability 9.0: 64 rows of four warps times 64 columns that are read from shared memory
+
+// Columns in shared memory: 128 bytes each, eight after the other, their pieces exchanged as `column_piece` says.
+DEVICE word_t columns_at(shared_t address) {
+    const word_t eight = 1024 >> 4, exchanged = 1;
+    return (address & 0x3ffffu) >> 4 | 1ull << 16 | eight << 32 | exchanged << 62;
+}
+
+// The compiler may neither read, write nor move sums while products are added to them.
+DEVICE void hold(float (&sums)[2][32]) {
+#pragma unroll
+    for (int i = 0; i < 64; ++i) asm volatile("" : "+f"(sums[i / 32][i % 32])::"memory");
+}
+
+// Before the first product, and after its sums were written.
+DEVICE void products_begin(float (&sums)[2][32]) {
+    hold(sums);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+DEVICE void products_started() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+// Until at most PENDING groups are under way. The sums may be read after it, not before.
+template <int PENDING>
+DEVICE void wait_for_products(float (&sums)[2][32]) {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+    hold(sums);
+}
+
+// What threads have copied to shared memory becomes visible to products after the next barrier.
+DEVICE void show_copies_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+#define S4(i) "+f"(s[i]), "+f"(s[i + 1]), "+f"(s[i + 2]), "+f"(s[i + 3])
+// Starts sums += a * columns, with 16 products each.
+DEVICE void multiply_wide(float (&s)[32], const unsigned (&a)[4], word_t columns) {
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+        "{%32, %33, %34, %35}, %36, 1, 1, 1, 0;"
+        : S4(0), S4(4), S4(8), S4(12), S4(16), S4(20), S4(24), S4(28)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(columns));
+}
+#undef S4
+
 DEVICE Four load_four(const Four* p) {
     Four out;
     asm("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(out.x), "=f"(out.y), "=f"(out.z), "=f"(out.w) : "l"(p));
@@ -177,4 +263,10 @@ DEVICE Four load_four(const Four* p) {
 }
 
 #endif
+
+// Where piece `piece` (16 bytes) of column `column` lies: in groups of eight pieces, exchanged so that neighbouring columns
+// are in different banks.
+DEVICE int column_piece(int columns, int column, int piece) {
+    return piece / 8 * (columns * 128) + column * 128 + ((piece ^ column) & 7) * 16;
+}
 #endif
