@@ -75,8 +75,11 @@ DEVICE void add_up(double* value, int partner, int& at) {
 #define AT_LEAST_ONE(v) ((v) > 0 ? (v) : 1)
 constexpr int HELD = AT_LEAST_ONE(VALUES / LANES);  // sums of a thread in the end
 
-KERNEL gains(const REAL* x, index_t n, index_t d, const double* c, const double* cost, const double* weight,
-             index_t exponent, index_t first, word_t* pieces, unsigned* passed) {
+// Two blocks a processor: one alone would wait for memory.
+#define BOUNDED __launch_bounds__(256, 2)
+
+KERNEL BOUNDED gains(const REAL* x, index_t n, index_t d, const double* c, const double* cost, const double* weight,
+                     index_t exponent, index_t first, word_t* pieces, unsigned* passed) {
 #ifdef CENTERS_IN_SHARED
     SHARED(double, center);
     for (index_t at = threadIdx.x; at < M * d; at += blockDim.x) center[at] = c[at];
