@@ -157,7 +157,7 @@ struct Kernels {
     void (*lower_costs)(const RowsView&, const double* fresh, index_t m, label_t first, const double* limit,
                         const Potential&);
     // Filters for greedy seeding; null if they cannot hold the rows.
-    std::unique_ptr<RowFilter> (*quantize)(const RowsView&, const double* cost);
+    std::unique_ptr<RowFilter> (*make_quantized_rows)(const RowsView&, const double* cost);
     std::unique_ptr<RowFilter> (*make_byte_tiles)(const RowsView&, const double* cost, const ByteKernels&);
     void (*gain_bounds)(const RowsView&, const RowFilter*, const double* candidates, index_t m, const double* limit,
                         const Potential&, GainBounds*, PassedPairs&);
@@ -218,9 +218,9 @@ bool make_byte_rows(const Csr<T>&, ByteRows&) {
 bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, const label_t* order, index_t panel,
                        ByteCenters& out);
 template <class T>
-std::unique_ptr<RowFilter> quantize(const Dense<T>& rows, const double* cost);
+std::unique_ptr<RowFilter> make_quantized_rows(const Dense<T>& rows, const double* cost);
 template <class T>
-std::unique_ptr<RowFilter> quantize(const Csr<T>&, const double*) {
+std::unique_ptr<RowFilter> make_quantized_rows(const Csr<T>&, const double*) {
     return nullptr;
 }
 template <class T>

@@ -49,8 +49,8 @@ inline PackedCenters pack_centers(const SmallRows& rows, const Centers& centers)
 
 // ---- copies with a byte per value ----
 
-inline std::unique_ptr<RowFilter> quantize(const SmallRows& rows, const double* cost) {
-    return with_type_of(rows, [&](auto dense) { return quantize(dense, cost); });
+inline std::unique_ptr<RowFilter> make_quantized_rows(const SmallRows& rows, const double* cost) {
+    return with_type_of(rows, [&](auto dense) { return make_quantized_rows(dense, cost); });
 }
 inline std::unique_ptr<RowFilter> make_byte_tiles(const SmallRows& rows, const double* cost,
                                                   const ByteKernels& kernels) {
