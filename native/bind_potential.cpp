@@ -55,8 +55,7 @@ nb::object quantized_rows(const Rows& rows, Out<double> cost) {
 
 nb::object byte_tiles(const Rows& rows, Out<double> cost) {
     const double* of = data_of(cost, rows.view.n);
-    const ByteKernels& with = choose_byte_kernels(*active);
-    return row_filter(run([&] { return active->make_byte_tiles(rows.view, of, with); }));
+    return row_filter(run([&] { return active->make_byte_tiles(rows.view, of, *active_bytes); }));
 }
 
 void check_filter(const RowFilter* filter, const Rows& rows) {

@@ -177,8 +177,8 @@ private:
             }
         }
     }
-    // In the filter's time for one.
-    index_t byte_pairs(index_t rows, index_t k) const { return rows * k * kernels_.sevenths / 7; }
+    // In pairs that the filter compares in the same time.
+    index_t byte_pairs(index_t rows, index_t k) const { return rows * k * kernels_.time / FILTER_TIME; }
 
     // Measures the distance of a row to its centre, and lists it for each group that may have a nearer one.
     void list_if_open(index_t i, label_t a, ByteScratch& s) {

@@ -34,6 +34,7 @@ constexpr index_t MOST_BYTES = 32768;  // features whose products fit into 32 bi
 constexpr int BYTE_TILE = 96;          // rows that are compared with a panel of centres, one after the other
 constexpr int MOST_NEAR = 32;          // centres of a row that are decided in float64; with more, the filter is faster
 constexpr int GROUP_STEP = 64;         // the size of a group of centres is a multiple of it
+constexpr int FILTER_TIME = 7;         // for a row and a centre; other times are whole multiples of a seventh of it
 constexpr double BYTE_ROUNDING = 0x1p-20;  // sixteen units of float32
 constexpr double BYTE_LOST = 0x1p-90;
 
@@ -85,9 +86,10 @@ struct TileQueries;
 // Compiled for each set of instructions for products of bytes. Centres are those in the places [first, stop); `first`
 // is a multiple of GROUP_STEP, and `stop` is too or is k.
 struct ByteKernels {
-    bool fast;     // whether the machine multiplies bytes faster than float32
-    bool pairs;    // whether they need rows with this property
-    int sevenths;  // the time of a pair of row and centre, where the filter's is 7
+    const char* name;
+    bool fast;   // whether the machine multiplies bytes faster than float32
+    bool pairs;  // whether they need rows with this property
+    int time;    // for a row and a centre, in units of which the filter takes FILTER_TIME
     index_t panel;
     void (*two_smallest)(const ByteRows&, const ByteCenters&, index_t first, index_t stop, const index_t* id, int count,
                          ByteTile&);

@@ -20,6 +20,9 @@
 #include <omp.h>
 #endif
 
+#define KV_TEXT2(x) #x
+#define KV_TEXT(x) KV_TEXT2(x)
+
 namespace kv {
 
 using index_t = std::int64_t;

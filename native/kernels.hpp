@@ -178,13 +178,16 @@ struct Kernels {
     const ExchangeKernels* exchange;
 };
 
-// Returns the kernels for the named instruction set, or for the best one of this machine if no name is given; null if
-// this machine cannot run them.
-const Kernels* choose_kernels(const char* name);
 std::vector<const Kernels*> available_kernels();
 // Those that go with these kernels and that this machine can run, the fastest last.
 std::vector<const ByteKernels*> available_byte_kernels(const Kernels& set);
-const ByteKernels& choose_byte_kernels(const Kernels& set);
+struct ChosenKernels {
+    const Kernels* kernels = nullptr;
+    const ByteKernels* bytes = nullptr;
+};
+// Returns the kernels of this name; those of the best instruction set of this machine if no name is given; none if this
+// machine cannot run them. A name is that of an instruction set, or of byte kernels, which some set goes with.
+ChosenKernels choose_kernels(const char* name);
 
 #ifdef KV_ISA
 namespace KV_ISA {

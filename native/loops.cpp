@@ -12,9 +12,6 @@
 #include "two_nearest.hpp"
 #include "yinyang.hpp"
 
-#define KV_TEXT2(x) #x
-#define KV_TEXT(x) KV_TEXT2(x)
-
 // A function of a RowsView that calls the template `name` with the rows in their own type and layout.
 #define KV_ROWS(name)                                                                \
     [](const RowsView& view, auto... arguments) {                                    \

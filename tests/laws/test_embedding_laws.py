@@ -22,8 +22,8 @@ from laws.threads import on_threads
 
 from kvariates import KMeans, _native
 
-LEVELS = _native.instruction_sets()
-CHILD = "KVARIATES_ISA" in os.environ  # another instruction set: fewer examples
+KERNELS = _native.byte_kernels()  # each with the instruction set that it goes with
+CHILD = "KVARIATES_ISA" in os.environ  # other kernels: fewer examples
 EXAMPLES = settings(max_examples=5 if CHILD else 15)
 
 
@@ -191,15 +191,15 @@ def test_threads_do_not_change_labels_of_many_centres(dtype):
                 assert np.array_equal(ours, right), scan
 
 
-@pytest.mark.parametrize("level", [level for level in LEVELS if level != LEVELS[-1]])
-def test_many_centres_with_other_instruction_sets(level):
-    """All of the above, with the kernels for older processors."""
+@pytest.mark.parametrize("kernels", KERNELS[:-1])
+def test_many_centres_with_other_kernels(kernels):
+    """All of the above, with all other products of bytes that this processor can run."""
     if CHILD:
         pytest.skip("this is such a run")
     here = Path(__file__).resolve()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     done = subprocess.run(
         [*command, str(here)], cwd=here.parents[2], check=False, capture_output=True, text=True,
-        env={**os.environ, "KVARIATES_ISA": level, "OMP_NUM_THREADS": "2"},
+        env={**os.environ, "KVARIATES_ISA": kernels, "OMP_NUM_THREADS": "2"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]
