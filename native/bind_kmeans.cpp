@@ -60,6 +60,12 @@ nb::tuple assign_yinyang(const Rows& rows, Table centers, In<std::int32_t> group
         run([&] { return active->assign_yinyang(rows.view, centers.data(), k, of, step, out, u, l, changes); }));
 }
 
+// In a fit, which keeps bytes.
+bool fit_over_bytes_pays(const Rows& rows, index_t k) {
+    const RowsView& v = rows.view;
+    return !v.sparse && bytes_pay(*active_bytes, v.n, v.d, k, v.is_double, true);
+}
+
 nb::object byte_rows(const Rows& rows) {
     auto out = std::make_unique<ByteRows>();
     out->pairs = active_bytes->pairs;
@@ -244,6 +250,7 @@ void bind_kmeans(nb::module_& m) {
     nb::class_<ByteRows>(m, "ByteRows");
     m.def("byte_bounds", byte_bounds, "k"_a, "size"_a);
     m.def("fast_bytes", [] { return active_bytes->fast; });
+    m.def("bytes_pay", fit_over_bytes_pays, "rows"_a, "k"_a);
     m.def("byte_rows", byte_rows, "rows"_a);
     m.def("assign_bytes", assign_bytes, "rows"_a, "bytes"_a, "centers"_a, "order"_a, "size"_a, "moved"_a.none(),
           "labels"_a, "upper"_a, "lower"_a, "changes"_a.none());
@@ -252,6 +259,7 @@ void bind_kmeans(nb::module_& m) {
     m.def("two_nearest", two_nearest, "rows"_a, "centers"_a, "labels"_a, "second"_a, "cost"_a, "second_cost"_a);
     m.def("hartigan", hartigan, "rows"_a, "weight"_a.none(), "moved"_a, "shrink"_a, "centers"_a, "labels"_a, "upper"_a,
           "lower"_a, "sum"_a, "total"_a, "count"_a, "exponent"_a, "weight_exponent"_a);
+    m.attr("MAX_PARTIAL") = MAX_PARTIAL;
     m.def("update", update, "rows"_a, "weight"_a.none(), "labels"_a, "changes"_a.none(), "sum"_a, "total"_a, "count"_a,
           "exponent"_a, "weight_exponent"_a, "coarser"_a, "smallest"_a);
     m.def("update_narrow", update_narrow, "rows"_a, "labels"_a, "changes"_a.none(), "low"_a, "high"_a, "digits"_a,

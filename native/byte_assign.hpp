@@ -343,7 +343,7 @@ void nearest_of_many(const Rows& rows, const double* c, index_t k, label_t* labe
 }
 template <class T>
 void nearest_of_many(const Dense<T>& rows, const double* c, index_t k, label_t* labels, const ByteKernels& kernels) {
-    if (kernels.fast && rows.d >= 64 && k >= 128 && rows.n >= 512)
+    if (bytes_pay(kernels, rows.n, rows.d, k, std::is_same_v<T, double>, false))
         nearest_by_bytes(rows, c, k, labels, kernels);
     else
         assign(rows, c, k, labels, nullptr, 0.0f);

@@ -100,4 +100,12 @@ struct ByteKernels {
     void (*open_rows)(const ByteTiles&, index_t tile, const TileQueries&, std::uint64_t* rows);
 };
 
+// Whether an assignment of n rows to k centres takes less time over bytes: the machine multiplies them fast, and there
+// are enough products. Fewer centres gain less: not enough for a copy that takes a quarter of float32 rows' memory.
+// `kept`: whether later passes use the bytes again.
+inline bool bytes_pay(const ByteKernels& kernels, index_t n, index_t d, index_t k, bool is_double, bool kept) {
+    const bool enough = kept ? k >= 128 || (k >= 64 && d >= 256 && is_double) : k >= 128 && n >= 512;
+    return kernels.fast && d >= 64 && enough;
+}
+
 }  // namespace kv

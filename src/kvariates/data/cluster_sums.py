@@ -28,7 +28,6 @@ from kvariates.data.exact_sums import (
 from kvariates.data.rows import F64, Labels, Rows
 
 SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # a product of positive values may be 0
-SMALL_TABLE = 2**15  # sums; each thread has such a table (MAX_PARTIAL in native/update.hpp)
 TABLE = 8  # sparse rows store at least so many values for each of a table of running sums
 
 
@@ -97,7 +96,7 @@ class ClusterSums:
         self.scale = SumScale.of(rows, weight) if scale is None else scale
         of_values, of_weights = self.scale.exponents
         levels, bits = self.scale.levels, self.scale.bits
-        if narrow and self._few_bits() and k * rows.d > SMALL_TABLE:
+        if narrow and self._few_bits() and k * rows.d > _native.MAX_PARTIAL:
             self.sums = NarrowSums.zeros(k, rows.d, of_values, bits)
         else:
             limbs = np.zeros((levels, k, LIMBS, rows.d), dtype=np.int64)
