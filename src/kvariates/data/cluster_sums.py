@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from kvariates.data.exact_sums import (
     ExactSums,
     Limbs,
     NarrowSums,
+    SumTable,
     exponent_of,
     to_float,
 )
@@ -86,7 +86,7 @@ class ClusterSums:
     bits are kept in `NarrowSums`, if there are many.
     """
 
-    sums: Any  # ExactSums or, if `narrow`, perhaps NarrowSums
+    sums: ExactSums | NarrowSums  # the latter only if `narrow`
 
     def __init__(
         self, rows: Rows, weight: F64 | None, k: int, scale: SumScale | None = None, *,
@@ -158,7 +158,7 @@ class SumsByLabel:
     def limbs(self) -> Limbs:
         return self._table.limbs
 
-    def part(self, clusters: Clusters) -> ExactSums:
+    def part(self, clusters: Clusters) -> SumTable:
         return self._table.part(clusters)
 
     @property
@@ -172,14 +172,11 @@ class SumsByLabel:
         return out
 
     @property
-    def _table(self) -> ExactSums:
-        sums = ClusterSums(self.rows, self.weight, self.k, self.scale).recompute(self.labels)
-        table: ExactSums = sums.sums
-        return table
+    def _table(self) -> SumTable:
+        return ClusterSums(self.rows, self.weight, self.k, self.scale).recompute(self.labels).sums
 
-    def __add__(self, other: Any) -> ExactSums:
-        total: ExactSums = self._table + other
-        return total
+    def __add__(self, other: SumTable) -> ExactSums:
+        return self._table + other
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +202,7 @@ class ExactStatistics:
     `cost_of` returns an `exact_total`, and is called when the cost is read.
     """
 
-    exact_sums: Any  # ExactSums, NarrowSums, SumsByLabel; of filled clusters ReplacedSums
+    exact_sums: SumTable
     exact_weights: ExactSums
     counts: NDArray[np.int64]
     changed: int | None
@@ -214,8 +211,7 @@ class ExactStatistics:
     @property
     def sums(self) -> F64:
         """A new array."""
-        sums: F64 = self.exact_sums.values
-        return sums
+        return self.exact_sums.values
 
     @cached_property
     def weights(self) -> F64:

@@ -110,9 +110,10 @@ class MeanUpdate:
     def __call__(self, centers: F64, statistics: Statistics) -> F64:
         if statistics.changed == 0:
             return centers
+        own = isinstance(statistics, ExactStatistics)
         if isinstance(statistics, ExactStatistics) and not statistics.counts.all():
             statistics = fill_empty_clusters(statistics, self.assigner)
-        return mean_centers(centers, statistics, self.unit)
+        return mean_centers(centers, statistics, self.unit, own=own)
 
 
 AT_ONCE = 2**15  # values of the means that are computed together
@@ -145,19 +146,23 @@ class OverwritingUpdate:
         self.assigner.overwritten(self.moves)
         return centers
 
-    def _move(self, centers: F64, some: slice, statistics: ExactStatistics) -> None:
-        means = mean_centers(centers[some], statistics, self.unit)
+    def _move(self, centers: F64, some: slice, statistics: Statistics) -> None:
+        means = mean_centers(centers[some], statistics, self.unit, own=True)
         self.moves[some] = squared_moves(centers[some], means)
         centers[some] = means
 
 
-def mean_centers(centers: F64, statistics: Statistics, unit: bool = False) -> F64:
-    """The means of the clusters; a centre without rows goes to the heaviest cluster."""
+def mean_centers(
+    centers: F64, statistics: Statistics, unit: bool = False, *, own: bool = False
+) -> F64:
+    """The means of the clusters; a centre without rows goes to the heaviest cluster.
+
+    With `own` nobody else reads the sums, and the means may be written over them.
+    """
     sums, weights = statistics.sums, statistics.weights
     scale = np.sqrt(squared_norms(sums)) if unit else weights
     full = (statistics.counts > 0) & (scale > 0)
     if full.all():
-        own = isinstance(statistics, ExactStatistics)
         return np.divide(sums, scale[:, None], out=sums if own else None)
     out = centers.copy()
     out[full] = sums[full] / scale[full, None]
