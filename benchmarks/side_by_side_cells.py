@@ -5,7 +5,7 @@
 | main | every section of `python -m benchmarks` on every workload |
 | kmedian | those of `python -m benchmarks.kmedian` |
 | private | those of `python -m benchmarks.private --only scale` |
-| embeddings | our tasks of `python -m benchmarks.embeddings`; the uniform rows of `main`, the worst case |
+| embeddings | our tasks of `python -m benchmarks.embeddings`; Lloyd on the uniform rows of main |
 | more | the other refinements, seedings and objectives of `KMeans` |
 
 Tasks use public names of kvariates only, so that they run in every version. Seeds are fixed: two
