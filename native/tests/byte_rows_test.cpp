@@ -43,9 +43,10 @@ Count compare(const Data<T>& rows, const std::vector<double>& centers, const Ker
               float shrink) {
     Count out;
     const index_t d = rows.d, k = static_cast<index_t>(centers.size()) / d;
-    ByteRows bytes;
-    bytes.pairs = kernels.pairs;
-    if (!set.make_byte_rows(rows.view(false), bytes)) return out;
+    ByteRows bytes, of_pairs;
+    bytes.pairs = kernels.pairs, of_pairs.pairs = true;
+    if (!set.make_byte_rows(rows.view(false), bytes) || !set.make_byte_rows(rows.view(false), of_pairs)) return out;
+    out.wrong += large_pairs(of_pairs);
     for (float& error : bytes.error) error *= shrink;
     out.wrong += large_pairs(bytes);
     std::vector<index_t> id(rows.n);

@@ -104,12 +104,15 @@ def hard_rows(seed, n, d, k, dtype, changes):
     return np.ascontiguousarray(X, dtype=dtype), np.ascontiguousarray(C)
 
 
-def positions(rng, C, by):
-    """Of the centres: all move, and then only the first three, farther."""
+def positions(rng, X, C, by):
+    """Of the centres: all move, then only the first three, farther, and then these to rows."""
     C = C.astype(np.float64)
     few = np.arange(len(C))[:, None] < 3
     second, third = (by * rng.normal(size=C.shape) for _ in range(2))
-    return [C, C + 0.01 * second, C + 0.01 * second + few * third]
+    far = C + 0.01 * second + few * third
+    onto_rows = far.copy()
+    onto_rows[:3] = X[rng.integers(len(X), size=3)]
+    return [C, C + 0.01 * second, far, onto_rows]
 
 
 def distances(X, C):
@@ -138,7 +141,7 @@ def test_labels_are_the_argmin_for_many_centres(seed, n, d, k, dtype, changes):
     """By every scan, while centres move: bounds that are kept must stay true."""
     X, C = hard_rows(seed, n, d, k, dtype, changes)
     by = 10.0 ** (seed % 4 - 2) * float(np.abs(C).max()) / d
-    steps = positions(np.random.default_rng(seed), C, by)
+    steps = positions(np.random.default_rng(seed), X, C, by)
     expected = [reference.labels(distances(X, centers)) for centers in steps]
     for scan in SCANS:
         for ours, right in zip(labels_of(scan, X, steps), expected, strict=True):
@@ -183,7 +186,7 @@ def test_a_fit_of_many_centres(changes, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_threads_do_not_change_labels_of_many_centres(dtype):
     X, C = hard_rows(3, 700, 150, 400, dtype, ["zero rows"])
-    steps = positions(np.random.default_rng(0), C, 0.02)
+    steps = positions(np.random.default_rng(0), X, C, 0.02)
     expected = [reference.labels(distances(X, centers)) for centers in steps]
     for scan in SCANS:
         for found in on_threads(lambda scan=scan: labels_of(scan, X, steps)):
