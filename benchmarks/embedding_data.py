@@ -1,4 +1,4 @@
-"""Embeddings as data of benchmarks: real ones, made ones with their spectrum, uniform rows.
+"""Embeddings as data of benchmarks: real ones, made ones with their spectrum; MNIST, uniform rows.
 
 The real ones are 20,000 sentence embeddings of 384 features. Made rows are drawn so that k-means
 meets what it meets there:
@@ -19,13 +19,13 @@ import numpy as np
 
 from benchmarks.workloads import Array, data_folder
 
-FILE = "embeddings/sentences384.npz"
+FILES = {"real": "embeddings/sentences384.npz", "mnist": "mnist/mnist70k.npz"}
 TOPICS, SHARE, ZIPF, MEAN = 3_000, 0.55, 0.75, 0.4
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to cluster, float32. `kind`: real, made or uniform."""
+    """Rows to cluster, float32. `kind`: real, mnist, made or uniform."""
 
     kind: str
     n: int
@@ -37,13 +37,13 @@ class Rows:
 
     @property
     def missing(self) -> bool:
-        return self.kind == "real" and not (data_folder() / FILE).exists()
+        return self.kind in FILES and not (data_folder() / FILES[self.kind]).exists()
 
     def make(self) -> Array:
         rng = np.random.default_rng([self.n, self.d])
         if self.kind == "uniform":
             return rng.random((self.n, self.d), dtype=np.float32)
-        return made(rng, self.n, self.d) if self.kind == "made" else real(self.n)
+        return made(rng, self.n, self.d) if self.kind == "made" else read(self.kind, self.n)
 
     def start(self, X: Array, k: int) -> Array:
         """k distinct random rows."""
@@ -51,9 +51,11 @@ class Rows:
         return np.ascontiguousarray(X[np.sort(rows)])
 
 
-def real(n: int) -> Array:
-    with np.load(data_folder() / FILE) as file:
-        return np.ascontiguousarray(file["X"][:n], dtype=np.float32)
+def read(kind: str, n: int) -> Array:
+    """The first rows of a file; pixels are from 0 to 1."""
+    with np.load(data_folder() / FILES[kind]) as file:
+        X = np.ascontiguousarray(file["X"][:n], dtype=np.float32)
+    return X / 255 if kind == "mnist" else X
 
 
 def spectrum(d: int) -> Array:

@@ -121,7 +121,7 @@ TASKS: dict[str, Callable[[Cell, str, Array], Task]] = {
 
 # --- cells ----------------------------------------------------------------------------------------
 
-REAL = Rows("real", 20_000, 384)
+REAL, MNIST = Rows("real", 20_000, 384), Rows("mnist", 70_000, 784)
 FEW, MIDDLE, WIDE = (Rows("made", n, d) for n, d in ((60_000, 384), (40_000, 768), (20_000, 1536)))
 UNIFORM, LARGE, SERVED = (
     Rows("uniform", 60_000, 384), Rows("made", 200_000, 384), Rows("made", 8_000, 768)
@@ -147,7 +147,7 @@ def cells(quick: bool = False) -> list[Cell]:
         ]
     return [
         *(Cell("lloyd-25", rows, k) for rows in (REAL, FEW, MIDDLE, WIDE) for k in (1_000, 4_000)),
-        Cell("lloyd-25", UNIFORM, 1_000),
+        *(Cell("lloyd-25", rows, 1_000) for rows in (MNIST, UNIFORM)),
         *(Cell("lloyd-10", rows, 1_000) for rows in (REAL, MIDDLE)),
         Cell("lloyd-10", REAL, 4_000),
         *(Cell("fit", rows, 1_000, (*FITTING, "superkmeans")) for rows in (REAL, FEW)),

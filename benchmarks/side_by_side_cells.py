@@ -5,7 +5,7 @@
 | main | every section of `python -m benchmarks` on every workload |
 | kmedian | those of `python -m benchmarks.kmedian` |
 | private | those of `python -m benchmarks.private --only scale` |
-| embeddings | our tasks of `python -m benchmarks.embeddings` |
+| embeddings | our tasks of `python -m benchmarks.embeddings`; Lloyd on the uniform rows of main |
 | more | the other refinements, seedings and objectives of `KMeans` |
 
 Tasks use public names of kvariates only, so that they run in every version. Seeds are fixed: two
@@ -182,6 +182,10 @@ def embeddings(quick: bool = False) -> Iterator[Cell]:
             kind, data = cell.section.split("-")[0], f"{cell.rows.name} k={cell.k}"
             task = partial(embedding_tasks.TASKS[kind], cell, contestants.OURS)
             yield Cell(cell.section, data, cell.rows.make, task)
+    # Lloyd on rows without structure, from which bounds gain least.
+    yield from (
+        cell for cell in main(quick) if cell.section == "lloyd" and cell.data.startswith("uniform")
+    )
 
 
 SUITES = {

@@ -25,6 +25,8 @@ FOLDER = ROOT / "build" / "native-mutants"
 MODULE = "KVARIATES_NATIVE"  # the environment variable that names the native module to load
 LAWS = "tests/laws/test_reference_laws.py"
 GAINS = "tests/laws/test_gain_laws.py"
+EMBEDDINGS = "tests/laws/test_embedding_laws.py"
+SHARDS = "tests/laws/test_shard_laws.py"
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,58 @@ MUTANTS = [
     NativeMutant(
         "widths of gains leave out the norm", "row_bounds.hpp",
         "tile.norm2[r] * of_norm +", "0 * of_norm +", "row_bounds_test",
+    ),
+    NativeMutant(
+        "the error of a vector in bytes leaves out the last values", "byte_vectors.hpp",
+        "rest += static_cast<double>(gap * gap), out", "out", "byte_rows_test",
+    ),
+    NativeMutant(
+        "the last bytes have no neighbours", "byte_vectors.hpp",
+        "(PAIRS && j % 2 ?", "(PAIRS && 0 * j ?", "byte_rows_test",
+    ),
+    NativeMutant(
+        "a group of candidates has the sums of the first one", "byte_products.cpp",
+        "of.start[at + j]", "of.start[j]", "byte_rows_test",
+    ),
+    NativeMutant(
+        "the second value leaves out the lane of the best", "byte_products.cpp",
+        "lane ? of.second : of.best", "lane ? of.second + 1e30f : of.best", EMBEDDINGS,
+    ),
+    NativeMutant(
+        "a near centre has the place of its register", "byte_products.cpp",
+        "first + __builtin_ctz(bits)", "first", EMBEDDINGS,
+    ),
+    NativeMutant(
+        "a row that bytes cannot hold is excluded", "byte_tiles.cpp",
+        "out.limit[i] = std::", "out.limit[i] = -std::", "byte_rows_test",
+    ),
+    NativeMutant(
+        "the limit of a row takes the rounding of its norm the wrong way", "byte_tiles.hpp",
+        "n2 * (1 - BYTE_ROUNDING)", "n2 * (1 + BYTE_ROUNDING)", "byte_rows_test",
+    ),
+    NativeMutant(
+        "a group moves as far as its last centre", "byte_assign.hpp",
+        "std::max(drift[group_[j]], moved[j])", "moved[j]", EMBEDDINGS,
+    ),
+    NativeMutant(
+        "a row stays as near to its centre as before that moved", "byte_assign.hpp",
+        "increased(upper_[i], moved[labels_[i]])", "upper_[i]", EMBEDDINGS,
+    ),
+    NativeMutant(
+        "the nearest centre of another group counts as the row's own", "byte_assign.hpp",
+        "own ? two.second[r] : two.best[r]", "two.second[r]", EMBEDDINGS,
+    ),
+    NativeMutant(
+        "values of more bits than a word are added up in one word", "dense_sums.hpp",
+        "std::ldexp(smallest, -24)", "std::ldexp(smallest, -22)", SHARDS,
+    ),
+    NativeMutant(
+        "a word overflows before it is added", "dense_sums.hpp",
+        "MOST = 1 << 12", "MOST = 1 << 14", SHARDS,
+    ),
+    NativeMutant(
+        "a narrow sum does not borrow for a negative term", "dense_sums.hpp",
+        "sum < units) - static_cast<std::int32_t>(units >> 63)", "sum < units)", SHARDS,
     ),
 ]  # fmt: skip
 

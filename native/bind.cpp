@@ -12,6 +12,7 @@
 namespace kv::binding {
 
 const Kernels* active = nullptr;
+const ByteKernels* active_bytes = nullptr;
 
 namespace {
 
@@ -44,13 +45,21 @@ std::vector<std::string> instruction_sets() {
     return out;
 }
 
+std::vector<std::string> byte_kernels() {
+    std::vector<std::string> out;
+    for (const Kernels* set : available_kernels())
+        for (const ByteKernels* one : available_byte_kernels(*set)) out.push_back(one->name);
+    return out;
+}
+
 }  // namespace
 }  // namespace kv::binding
 
 NB_MODULE(_native, m) {
     using namespace kv::binding;
     const char* asked = std::getenv("KVARIATES_ISA");
-    active = kv::choose_kernels(asked);
+    const kv::ChosenKernels chosen = kv::choose_kernels(asked);
+    active = chosen.kernels, active_bytes = chosen.bytes;
     if (!active)
         throw std::invalid_argument("KVARIATES_ISA=" + std::string(asked) +
                                     " is not a set of kernels this machine can run");
@@ -64,6 +73,7 @@ NB_MODULE(_native, m) {
     m.def("tasks_of_other_threads", [] { return kv::tasks_of_other_threads.load(); });
     m.def("set_work_per_thread", [](double work) { return std::exchange(kv::work_per_thread, work); }, "work"_a);
     m.def("instruction_sets", instruction_sets);
+    m.def("byte_kernels", byte_kernels);
     m.def("instruction_set", [] { return std::string(active->name); });
     m.def("dense", dense, "x"_a);
     m.def("small", small, "x"_a);

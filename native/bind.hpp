@@ -37,6 +37,7 @@ using Table = Array<2, const double>;
 using OutTable = Array<2, double>;
 
 extern const Kernels* active;
+extern const ByteKernels* active_bytes;
 
 // Calls f, which may wait for the interpreter's lock. If the interpreter has ended meanwhile, Python ends a thread that
 // is not the main one (a daemon) by unwinding its stack. C++ would abort the process at the first frame that may not

@@ -60,9 +60,15 @@ nb::tuple assign_yinyang(const Rows& rows, Table centers, In<std::int32_t> group
         run([&] { return active->assign_yinyang(rows.view, centers.data(), k, of, step, out, u, l, changes); }));
 }
 
+// In a fit, which keeps bytes.
+bool fit_over_bytes_pays(const Rows& rows, index_t k) {
+    const RowsView& v = rows.view;
+    return !v.sparse && bytes_pay(*active_bytes, v.n, v.d, k, v.is_double, true);
+}
+
 nb::object byte_rows(const Rows& rows) {
     auto out = std::make_unique<ByteRows>();
-    out->pairs = choose_byte_kernels(*active).pairs;
+    out->pairs = active_bytes->pairs;
     if (!run([&] { return active->make_byte_rows(rows.view, *out); })) return nb::none();
     return nb::cast(std::move(out));
 }
@@ -78,10 +84,9 @@ nb::tuple assign_bytes(const Rows& rows, const ByteRows& bytes, Table centers, I
     indices_of(order, k, "a centre is out of range");
     require(extent(lower, 1) == byte_bounds(k, size), "there must be bounds for all groups");
     float *u = data_of(upper, n), *l = data_of(lower, n * extent(lower, 1));
-    const ByteKernels& with = choose_byte_kernels(*active);
     return changed_and_work(run([&] {
-        return active->assign_bytes(rows.view, bytes, with, centers.data(), k, order.data(), size, step, out, u, l,
-                                    changes);
+        return active->assign_bytes(rows.view, bytes, *active_bytes, centers.data(), k, order.data(), size, step, out,
+                                    u, l, changes);
     }));
 }
 
@@ -201,7 +206,7 @@ void distances(const Rows& rows, Matrix centers, bool squared, OutMatrix out) {
 void nearest(const Rows& rows, Matrix centers, Out<label_t> labels) {
     count_some_centers(rows, centers);
     label_t* out = data_of(labels, rows.view.n);
-    run([&] { active->nearest(rows.view, dense_view(centers), out, &choose_byte_kernels(*active)); });
+    run([&] { active->nearest(rows.view, dense_view(centers), out, active_bytes); });
 }
 
 // Rounds limbs of shape k x 3 x d to float64.
@@ -244,7 +249,8 @@ void bind_kmeans(nb::module_& m) {
           "lower"_a, "changes"_a.none());
     nb::class_<ByteRows>(m, "ByteRows");
     m.def("byte_bounds", byte_bounds, "k"_a, "size"_a);
-    m.def("fast_bytes", [] { return choose_byte_kernels(*active).fast; });
+    m.def("fast_bytes", [] { return active_bytes->fast; });
+    m.def("bytes_pay", fit_over_bytes_pays, "rows"_a, "k"_a);
     m.def("byte_rows", byte_rows, "rows"_a);
     m.def("assign_bytes", assign_bytes, "rows"_a, "bytes"_a, "centers"_a, "order"_a, "size"_a, "moved"_a.none(),
           "labels"_a, "upper"_a, "lower"_a, "changes"_a.none());
@@ -253,6 +259,7 @@ void bind_kmeans(nb::module_& m) {
     m.def("two_nearest", two_nearest, "rows"_a, "centers"_a, "labels"_a, "second"_a, "cost"_a, "second_cost"_a);
     m.def("hartigan", hartigan, "rows"_a, "weight"_a.none(), "moved"_a, "shrink"_a, "centers"_a, "labels"_a, "upper"_a,
           "lower"_a, "sum"_a, "total"_a, "count"_a, "exponent"_a, "weight_exponent"_a);
+    m.attr("MAX_PARTIAL") = MAX_PARTIAL;
     m.def("update", update, "rows"_a, "weight"_a.none(), "labels"_a, "changes"_a.none(), "sum"_a, "total"_a, "count"_a,
           "exponent"_a, "weight_exponent"_a, "coarser"_a, "smallest"_a);
     m.def("update_narrow", update_narrow, "rows"_a, "labels"_a, "changes"_a.none(), "low"_a, "high"_a, "digits"_a,

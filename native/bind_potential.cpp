@@ -48,15 +48,14 @@ void sum_costs(const Rows& rows, Out<double> cost, Out<label_t> nearest, Optiona
 
 nb::object row_filter(std::unique_ptr<RowFilter> made) { return made ? nb::cast(std::move(made)) : nb::none(); }
 
-nb::object quantize(const Rows& rows, Out<double> cost) {
+nb::object quantized_rows(const Rows& rows, Out<double> cost) {
     const double* of = data_of(cost, rows.view.n);
-    return row_filter(run([&] { return active->quantize(rows.view, of); }));
+    return row_filter(run([&] { return active->make_quantized_rows(rows.view, of); }));
 }
 
 nb::object byte_tiles(const Rows& rows, Out<double> cost) {
     const double* of = data_of(cost, rows.view.n);
-    const ByteKernels& with = choose_byte_kernels(*active);
-    return row_filter(run([&] { return active->make_byte_tiles(rows.view, of, with); }));
+    return row_filter(run([&] { return active->make_byte_tiles(rows.view, of, *active_bytes); }));
 }
 
 void check_filter(const RowFilter* filter, const Rows& rows) {
@@ -148,7 +147,7 @@ void bind_potential(nb::module_& m) {
           "weight"_a.none(), "sums"_a.none(), "exponent"_a);
     m.def("sum_costs", sum_costs, "rows"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a);
     m.def("total_words", total_words, "sums"_a);
-    m.def("quantize", quantize, "rows"_a, "cost"_a);
+    m.def("quantized_rows", quantized_rows, "rows"_a, "cost"_a);
     m.def("byte_tiles", byte_tiles, "rows"_a, "cost"_a);
     m.def("gain_bounds", gain_bounds, "rows"_a, "filter"_a.none(), "candidates"_a, "limit"_a.none(), "cost"_a,
           "nearest"_a, "weight"_a.none(), "sums"_a.none(), "exponent"_a, "bounds"_a, "passed"_a);

@@ -177,8 +177,8 @@ private:
             }
         }
     }
-    // In the filter's time for one.
-    index_t byte_pairs(index_t rows, index_t k) const { return rows * k * kernels_.sevenths / 7; }
+    // In pairs that the filter compares in the same time.
+    index_t byte_pairs(index_t rows, index_t k) const { return rows * k * kernels_.time / FILTER_TIME; }
 
     // Measures the distance of a row to its centre, and lists it for each group that may have a nearer one.
     void list_if_open(index_t i, label_t a, ByteScratch& s) {
@@ -343,7 +343,7 @@ void nearest_of_many(const Rows& rows, const double* c, index_t k, label_t* labe
 }
 template <class T>
 void nearest_of_many(const Dense<T>& rows, const double* c, index_t k, label_t* labels, const ByteKernels& kernels) {
-    if (kernels.fast && rows.d >= 64 && k >= 128 && rows.n >= 512)
+    if (bytes_pay(kernels, rows.n, rows.d, k, std::is_same_v<T, double>, false))
         nearest_by_bytes(rows, c, k, labels, kernels);
     else
         assign(rows, c, k, labels, nullptr, 0.0f);

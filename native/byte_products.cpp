@@ -15,31 +15,31 @@ using namespace KV_ISA;
 constexpr int PANEL = W * R;  // centres
 constexpr int ROWS = 6;       // whose products with a panel are in registers
 
-// FAST, PAIRS and SEVENTHS: see ByteKernels. UNSIGNED: whether what is stored as p + 128 is multiplied so. add_products
+// FAST, PAIRS and TIME: see ByteKernels. UNSIGNED: whether what is stored as p + 128 is multiplied so. add_products
 // adds the products of four bytes stored in this way and four with a sign to each lane.
 #if defined(__AVX512VNNI__)
 constexpr bool FAST = true, PAIRS = false, UNSIGNED = true;
-constexpr int SEVENTHS = 2;
+constexpr int TIME = 2;
 inline vi add_products(vi sum, vi stored, vi with_sign) {
     return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)stored, (__m512i)with_sign);
 }
 #elif defined(__AVXVNNI__) && !defined(__AVX512F__)
 constexpr bool FAST = true, PAIRS = false, UNSIGNED = true;
-constexpr int SEVENTHS = 2;
+constexpr int TIME = 2;
 inline vi add_products(vi sum, vi stored, vi with_sign) {
     return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)stored, (__m256i)with_sign);
 }
 // Three instructions multiply four bytes, where float32 takes four. The first adds in 16 bits, which `pairs` allows.
 #elif defined(__AVX512BW__)
 constexpr bool FAST = true, PAIRS = true, UNSIGNED = true;
-constexpr int SEVENTHS = 4;
+constexpr int TIME = 4;
 inline vi add_products(vi sum, vi stored, vi with_sign) {
     const __m512i two = _mm512_maddubs_epi16((__m512i)stored, (__m512i)with_sign);
     return sum + (vi)_mm512_madd_epi16(two, _mm512_set1_epi16(1));
 }
 #elif defined(__AVX2__) && !defined(__AVX512F__)
 constexpr bool FAST = true, PAIRS = true, UNSIGNED = true;
-constexpr int SEVENTHS = 4;
+constexpr int TIME = 4;
 inline vi add_products(vi sum, vi stored, vi with_sign) {
     const __m256i two = _mm256_maddubs_epi16((__m256i)stored, (__m256i)with_sign);
     return sum + (vi)_mm256_madd_epi16(two, _mm256_set1_epi16(1));
@@ -47,13 +47,13 @@ inline vi add_products(vi sum, vi stored, vi with_sign) {
 #elif defined(__ARM_FEATURE_DOTPROD)
 // Untested for speed. One instruction multiplies four bytes, both with signs.
 constexpr bool FAST = true, PAIRS = false, UNSIGNED = false;
-constexpr int SEVENTHS = 2;
+constexpr int TIME = 2;
 inline vi add_products(vi sum, vi stored, vi with_sign) {
     return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)stored, (int8x16_t)with_sign);
 }
 #else
 constexpr bool FAST = false, PAIRS = false, UNSIGNED = true;
-constexpr int SEVENTHS = 10;
+constexpr int TIME = 10;
 inline vi add_products(vi sum, vi stored, vi with_sign) {
     for (int b = 0; b < 4; ++b) sum += ((stored >> (8 * b)) & 255) * ((with_sign << (24 - 8 * b)) >> 24);
     return sum;
@@ -230,6 +230,6 @@ void open_rows(const ByteTiles& tiles, index_t tile, const TileQueries& of, std:
 }  // namespace
 
 extern const ByteKernels byte_kernels;
-const ByteKernels byte_kernels = {FAST, PAIRS, SEVENTHS, PANEL, two_smallest, near, open_rows};
+const ByteKernels byte_kernels = {KV_TEXT(KV_BYTES), FAST, PAIRS, TIME, PANEL, two_smallest, near, open_rows};
 
 }  // namespace kv::KV_BYTES

@@ -34,6 +34,7 @@ constexpr index_t MOST_BYTES = 32768;  // features whose products fit into 32 bi
 constexpr int BYTE_TILE = 96;          // rows that are compared with a panel of centres, one after the other
 constexpr int MOST_NEAR = 32;          // centres of a row that are decided in float64; with more, the filter is faster
 constexpr int GROUP_STEP = 64;         // the size of a group of centres is a multiple of it
+constexpr int FILTER_TIME = 7;         // for a row and a centre; other times are whole multiples of a seventh of it
 constexpr double BYTE_ROUNDING = 0x1p-20;  // sixteen units of float32
 constexpr double BYTE_LOST = 0x1p-90;
 
@@ -85,9 +86,10 @@ struct TileQueries;
 // Compiled for each set of instructions for products of bytes. Centres are those in the places [first, stop); `first`
 // is a multiple of GROUP_STEP, and `stop` is too or is k.
 struct ByteKernels {
-    bool fast;     // whether the machine multiplies bytes faster than float32
-    bool pairs;    // whether they need rows with this property
-    int sevenths;  // the time of a pair of row and centre, where the filter's is 7
+    const char* name;
+    bool fast;   // whether the machine multiplies bytes faster than float32
+    bool pairs;  // whether they need rows with this property
+    int time;    // for a row and a centre, in units of which the filter takes FILTER_TIME
     index_t panel;
     void (*two_smallest)(const ByteRows&, const ByteCenters&, index_t first, index_t stop, const index_t* id, int count,
                          ByteTile&);
@@ -97,5 +99,13 @@ struct ByteKernels {
     // For each candidate the rows of a tile, as bits, that it may be nearer to than their limit (byte_tiles.hpp).
     void (*open_rows)(const ByteTiles&, index_t tile, const TileQueries&, std::uint64_t* rows);
 };
+
+// Whether an assignment of n rows to k centres takes less time over bytes: the machine multiplies them fast, and there
+// are enough products. Fewer centres gain less: not enough for a copy that takes a quarter of float32 rows' memory.
+// `kept`: whether later passes use the bytes again.
+inline bool bytes_pay(const ByteKernels& kernels, index_t n, index_t d, index_t k, bool is_double, bool kept) {
+    const bool enough = kept ? k >= 128 || (k >= 64 && d >= 256 && is_double) : k >= 128 && n >= 512;
+    return kernels.fast && d >= 64 && enough;
+}
 
 }  // namespace kv

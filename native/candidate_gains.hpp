@@ -172,14 +172,6 @@ void add_bounds_few_features(const Dense<T>& rows, const Centers& fresh, const P
     }
 }
 
-template <class T>
-void prefetch(const Dense<T>& rows, index_t i) {
-    const auto* row = reinterpret_cast<const char*>(rows.row(i));
-    for (std::size_t at = 0; at < rows.d * sizeof(T); at += 64) __builtin_prefetch(row + at);
-}
-template <class Rows>
-void prefetch(const Rows&, index_t) {}
-
 // Bounds by a filter: pairs that it leaves open are computed exactly. Returns how many of them lower no cost. The rows
 // of a tile are fetched while those of the tile before are compared.
 template <class Rows>

@@ -20,16 +20,20 @@
 #include <omp.h>
 #endif
 
+#define KV_TEXT2(x) #x
+#define KV_TEXT(x) KV_TEXT2(x)
+
 namespace kv {
 
 using index_t = std::int64_t;
 using label_t = std::int32_t;
 
 // The same on every machine.
-constexpr int TILE = 64;         // rows that the filter handles at once
-constexpr index_t DRAW = 256;    // rows under one partial sum of the potential
-constexpr index_t BLOCK = 1024;  // rows that one thread takes at a time; a multiple of DRAW
-constexpr index_t CHUNK = 128;   // features in one partial sum of the filter
+constexpr int TILE = 64;                // rows that the filter handles at once
+constexpr index_t DRAW = 256;           // rows under one partial sum of the potential
+constexpr index_t BLOCK = 1024;         // rows that one thread takes at a time; a multiple of DRAW
+constexpr index_t CHUNK = 128;          // features in one partial sum of the filter
+constexpr index_t MAX_PARTIAL = 32768;  // every thread has a table of sums of its own if that is at most this large
 
 // Aligned to cache lines: a vector load that straddles two of them costs twice as much.
 template <class T>

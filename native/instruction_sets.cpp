@@ -60,14 +60,16 @@ std::vector<const ByteKernels*> available_byte_kernels(const Kernels& set) {
     return out;
 }
 
-const ByteKernels& choose_byte_kernels(const Kernels& set) { return *available_byte_kernels(set).back(); }
-
-const Kernels* choose_kernels(const char* name) {
+ChosenKernels choose_kernels(const char* name) {
     const auto all = available_kernels();
-    if (!name || !*name) return all.back();
-    for (const Kernels* set : all)
-        if (!std::strcmp(set->name, name)) return set;
-    return nullptr;
+    if (!name || !*name) name = all.back()->name;
+    for (const Kernels* set : all) {
+        const auto bytes = available_byte_kernels(*set);
+        if (!std::strcmp(set->name, name)) return {set, bytes.back()};
+        for (const ByteKernels* one : bytes)
+            if (!std::strcmp(one->name, name)) return {set, one};
+    }
+    return {};
 }
 
 }  // namespace kv

@@ -157,7 +157,7 @@ struct Kernels {
     void (*lower_costs)(const RowsView&, const double* fresh, index_t m, label_t first, const double* limit,
                         const Potential&);
     // Filters for greedy seeding; null if they cannot hold the rows.
-    std::unique_ptr<RowFilter> (*quantize)(const RowsView&, const double* cost);
+    std::unique_ptr<RowFilter> (*make_quantized_rows)(const RowsView&, const double* cost);
     std::unique_ptr<RowFilter> (*make_byte_tiles)(const RowsView&, const double* cost, const ByteKernels&);
     void (*gain_bounds)(const RowsView&, const RowFilter*, const double* candidates, index_t m, const double* limit,
                         const Potential&, GainBounds*, PassedPairs&);
@@ -178,13 +178,16 @@ struct Kernels {
     const ExchangeKernels* exchange;
 };
 
-// Returns the kernels for the named instruction set, or for the best one of this machine if no name is given; null if
-// this machine cannot run them.
-const Kernels* choose_kernels(const char* name);
 std::vector<const Kernels*> available_kernels();
 // Those that go with these kernels and that this machine can run, the fastest last.
 std::vector<const ByteKernels*> available_byte_kernels(const Kernels& set);
-const ByteKernels& choose_byte_kernels(const Kernels& set);
+struct ChosenKernels {
+    const Kernels* kernels = nullptr;
+    const ByteKernels* bytes = nullptr;
+};
+// Returns the kernels of this name; those of the best instruction set of this machine if no name is given; none if this
+// machine cannot run them. A name is that of an instruction set, or of byte kernels, which some set goes with.
+ChosenKernels choose_kernels(const char* name);
 
 #ifdef KV_ISA
 namespace KV_ISA {
@@ -218,9 +221,9 @@ bool make_byte_rows(const Csr<T>&, ByteRows&) {
 bool make_byte_centers(const ByteRows& rows, const double* c, index_t k, const label_t* order, index_t panel,
                        ByteCenters& out);
 template <class T>
-std::unique_ptr<RowFilter> quantize(const Dense<T>& rows, const double* cost);
+std::unique_ptr<RowFilter> make_quantized_rows(const Dense<T>& rows, const double* cost);
 template <class T>
-std::unique_ptr<RowFilter> quantize(const Csr<T>&, const double*) {
+std::unique_ptr<RowFilter> make_quantized_rows(const Csr<T>&, const double*) {
     return nullptr;
 }
 template <class T>

@@ -12,9 +12,6 @@
 #include "two_nearest.hpp"
 #include "yinyang.hpp"
 
-#define KV_TEXT2(x) #x
-#define KV_TEXT(x) KV_TEXT2(x)
-
 // A function of a RowsView that calls the template `name` with the rows in their own type and layout.
 #define KV_ROWS(name)                                                                \
     [](const RowsView& view, auto... arguments) {                                    \
@@ -68,7 +65,7 @@ const Kernels kernels = {
     .nearest = KV_ALL_ROWS(nearest),
     .magnitudes = KV_ALL_ROWS(magnitudes),
     .lower_costs = KV_ALL_ROWS(lower_costs),
-    .quantize = KV_ALL_ROWS(quantize),
+    .make_quantized_rows = KV_ALL_ROWS(make_quantized_rows),
     .make_byte_tiles =
         [](const RowsView& view, const double* cost, const ByteKernels& with) {
             return with_all_rows(view, [&](auto rows) { return make_byte_tiles(rows, cost, with); });

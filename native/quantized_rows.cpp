@@ -177,7 +177,7 @@ void QuantizedFilter::not_excluded(index_t tile, const FilterQueries& of, std::u
 }  // namespace
 
 template <class T>
-std::unique_ptr<RowFilter> quantize(const Dense<T>& rows, const double* cost) {
+std::unique_ptr<RowFilter> make_quantized_rows(const Dense<T>& rows, const double* cost) {
     const index_t d = rows.d, tiles = (rows.n + TILE - 1) / TILE;
     const ColumnRange range = column_range(rows);
     double diagonal = 0;
@@ -207,10 +207,10 @@ std::unique_ptr<RowFilter> quantize(const Dense<T>& rows, const double* cost) {
     return out;
 }
 
-template std::unique_ptr<RowFilter> quantize(const Dense<float>&, const double*);
-template std::unique_ptr<RowFilter> quantize(const Dense<double>&, const double*);
-template std::unique_ptr<RowFilter> quantize(const Dense<Float16>&, const double*);
-template std::unique_ptr<RowFilter> quantize(const Dense<Bfloat16>&, const double*);
-template std::unique_ptr<RowFilter> quantize(const Dense<std::int8_t>&, const double*);
-template std::unique_ptr<RowFilter> quantize(const Dense<std::uint8_t>&, const double*);
+template std::unique_ptr<RowFilter> make_quantized_rows(const Dense<float>&, const double*);
+template std::unique_ptr<RowFilter> make_quantized_rows(const Dense<double>&, const double*);
+template std::unique_ptr<RowFilter> make_quantized_rows(const Dense<Float16>&, const double*);
+template std::unique_ptr<RowFilter> make_quantized_rows(const Dense<Bfloat16>&, const double*);
+template std::unique_ptr<RowFilter> make_quantized_rows(const Dense<std::int8_t>&, const double*);
+template std::unique_ptr<RowFilter> make_quantized_rows(const Dense<std::uint8_t>&, const double*);
 }  // namespace kv::KV_ISA

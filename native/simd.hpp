@@ -51,6 +51,21 @@ template <class V>
 [[gnu::always_inline]] inline void write(void* p, V v) {
     std::memcpy(p, &v, sizeof v);
 }
+// Fetches a row from memory before it is read. Inlined, since compilers leave out the call of a function that only
+// prefetches.
+template <class T>
+[[gnu::always_inline]] inline void prefetch(const Dense<T>& rows, index_t i) {
+    const auto* row = reinterpret_cast<const char*>(rows.row(i));
+    for (std::size_t at = 0; at < rows.d * sizeof(T); at += 64) __builtin_prefetch(row + at);
+}
+template <class T>
+[[gnu::always_inline]] inline void prefetch(const Csr<T>& rows, index_t i) {
+    constexpr index_t LINE = 64 / sizeof(T);
+    for (index_t p = rows.start[i]; p < rows.start[i + 1]; p += LINE) {
+        __builtin_prefetch(rows.x + p);
+        __builtin_prefetch(rows.column + p);
+    }
+}
 // N values of any type as float64.
 template <int N, class T>
 [[gnu::always_inline]] inline Vector<double, N> widened(const T* p) {

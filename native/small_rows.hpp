@@ -16,6 +16,9 @@ inline Dense<float> widened_rows(const SmallRows& rows, const index_t* id, int c
     for (int r = 0; r < count; ++r) widen(rows, id[r], 0, rows.d, wide.data() + r * rows.d);
     return {wide.data(), count, rows.d};
 }
+[[gnu::always_inline]] inline void prefetch(const SmallRows& rows, index_t i) {
+    with_type_of(rows, [&](auto dense) { prefetch(dense, i); });
+}
 struct TileIds {
     index_t id[TILE];
     TileIds() {
@@ -49,8 +52,8 @@ inline PackedCenters pack_centers(const SmallRows& rows, const Centers& centers)
 
 // ---- copies with a byte per value ----
 
-inline std::unique_ptr<RowFilter> quantize(const SmallRows& rows, const double* cost) {
-    return with_type_of(rows, [&](auto dense) { return quantize(dense, cost); });
+inline std::unique_ptr<RowFilter> make_quantized_rows(const SmallRows& rows, const double* cost) {
+    return with_type_of(rows, [&](auto dense) { return make_quantized_rows(dense, cost); });
 }
 inline std::unique_ptr<RowFilter> make_byte_tiles(const SmallRows& rows, const double* cost,
                                                   const ByteKernels& kernels) {

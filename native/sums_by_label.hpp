@@ -76,16 +76,6 @@ private:
 constexpr index_t AT_ONCE = 64;    // terms that are cut at once
 constexpr index_t ROWS_AHEAD = 2;  // rows with the same label are anywhere in memory
 
-// Inlined, since compilers leave out the call of a function that only prefetches.
-template <class T>
-[[gnu::always_inline]] inline void prefetch(const Csr<T>& rows, index_t i) {
-    constexpr index_t LINE = 64 / sizeof(T);
-    for (index_t p = rows.start[i]; p < rows.start[i + 1]; p += LINE) {
-        __builtin_prefetch(rows.x + p);
-        __builtin_prefetch(rows.column + p);
-    }
-}
-
 // Adds up to AT_ONCE values of weight w.
 template <int N, class T>
 [[gnu::always_inline]] inline void add_terms(const T* x, const std::int32_t* column, index_t count, double w,

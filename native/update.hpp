@@ -8,8 +8,6 @@
 
 namespace kv::KV_ISA {
 
-constexpr index_t MAX_PARTIAL = 32768;  // every thread has sums of its own if k * d is at most this
-
 // What is left of a value after coarser sums have taken their parts.
 inline double rest_of(double term, const std::vector<double>& coarser) {
     for (const double magic : coarser) term -= (term + magic) - magic;

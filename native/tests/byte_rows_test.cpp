@@ -43,9 +43,10 @@ Count compare(const Data<T>& rows, const std::vector<double>& centers, const Ker
               float shrink) {
     Count out;
     const index_t d = rows.d, k = static_cast<index_t>(centers.size()) / d;
-    ByteRows bytes;
-    bytes.pairs = kernels.pairs;
-    if (!set.make_byte_rows(rows.view(false), bytes)) return out;
+    ByteRows bytes, of_pairs;
+    bytes.pairs = kernels.pairs, of_pairs.pairs = true;
+    if (!set.make_byte_rows(rows.view(false), bytes) || !set.make_byte_rows(rows.view(false), of_pairs)) return out;
+    out.wrong += large_pairs(of_pairs);
     for (float& error : bytes.error) error *= shrink;
     out.wrong += large_pairs(bytes);
     std::vector<index_t> id(rows.n);
@@ -201,10 +202,71 @@ int wrong_products(const ByteKernels& kernels, index_t d, bool pairs) {
     return wrong;
 }
 
+struct BytesOnly final : ByteTiles {
+    std::unique_ptr<FilterQueries> prepare(const double*, index_t) const override { return nullptr; }
+    void not_excluded(index_t, const FilterQueries&, std::uint64_t*) const override {}
+};
+
+// Of how many pairs the filter of greedy seeding compares a product with the limit of the row wrongly. The limit is the
+// product with each candidate, or the number below. `mistake`: a byte of the first candidate is another one.
+int wrongly_compared(const ByteKernels& kernels, index_t d, bool pairs, bool mistake = false) {
+    std::mt19937 rng(9);
+    const index_t n = TILE + 7, padded = 2 * TILE, m = 14;
+    const ByteRows rows = extreme_rows(n, d, false, rng), candidates = extreme_rows(m, d, pairs, rng);
+    BytesOnly tiles;
+    tiles.n = n, tiles.d = d, tiles.words = (d + 3) / 4;
+    tiles.q.assign(padded * tiles.words * 4, 128), tiles.step.assign(padded, 1);
+    for (Buffer<float>* of : {&tiles.error, &tiles.norm}) of->assign(padded, 0);
+    for (index_t i = 0; i < n; ++i)
+        for (index_t j = 0; j < d; ++j)
+            tiles.q[((i / STRIP * tiles.words + j / 4) * STRIP + i % STRIP) * 4 + j % 4] =
+                static_cast<std::uint8_t>(rows.row(i)[j] + 128);
+    TileQueries of;
+    of.m = m, of.start = candidates.start, of.word.resize(tiles.words * m), of.step.assign(m, 1);
+    for (Buffer<float>* zero : {&of.half, &of.norm, &of.error}) zero->assign(m, 0);
+    std::vector<float> low(n * m, 0);
+    for (index_t c = 0; c < m; ++c) {
+        const std::int8_t* p = candidates.row(c);
+        for (index_t w = 0; w < tiles.words; ++w) of.word[w * m + c] = plain::read<std::int32_t>(p + 4 * w);
+        for (index_t i = 0; i < n; ++i) {
+            std::int64_t sum = 0;
+            for (index_t j = 0; j < d; ++j) sum += rows.row(i)[j] * p[j];
+            low[i * m + c] = -static_cast<float>(sum);
+        }
+    }
+    of.word[0] ^= mistake;
+    int wrong = 0;
+    for (index_t c = 0; c < m; ++c)
+        for (const bool below : {false, true}) {
+            tiles.limit.assign(padded, -INFINITY);
+            for (index_t i = 0; i < n; ++i)
+                tiles.limit[i] = below ? std::nextafter(low[i * m + c], -INFINITY) : low[i * m + c];
+            for (index_t i = 0; i < padded; i += TILE) {
+                std::vector<std::uint64_t> open(m);
+                kernels.open_rows(tiles, i / TILE, of, open.data());
+                for (index_t at = i; at < i + TILE; ++at)
+                    for (index_t j = 0; j < m; ++j)
+                        wrong += (open[j] >> (at - i) & 1) != (at < n && low[at * m + j] <= tiles.limit[at]);
+            }
+        }
+    return wrong;
+}
+
+// Most rows set the scale. One that they are not like does not fit into bytes, and is left to exact arithmetic.
+void check_far_row(const Kernels& set, const ByteKernels& kernels) {
+    std::mt19937 rng(3);
+    std::normal_distribution<double> normal;
+    const Data<double> rows(2048, 4, [&](index_t i, index_t, auto&) { return (i == 1 ? 1e30 : 1) * normal(rng); });
+    ByteRows bytes;
+    bytes.pairs = kernels.pairs;
+    check(set.make_byte_rows(rows.view(false), bytes) && std::isinf(bytes.error[1]) && !std::isinf(bytes.error[0]),
+          "only the far row has no bytes");
+    check(wrongly_excluded(rows, rows.rows({0}), set, kernels, 1) == 0, "a far row is excluded");
+}
+
 void check_kernels(const Kernels& set, const ByteKernels& kernels) {
     const Count f32 = compare_all<float>(set, kernels, 1), f64 = compare_all<double>(set, kernels, 1);
-    std::printf("%s%s: %d pairs, width %g\n", set.name, kernels.pairs ? ", products in 16 bits" : "",
-                f32.pairs + f64.pairs, std::max(f32.width, f64.width));
+    std::printf("%s: %d pairs, width %g\n", kernels.name, f32.pairs + f64.pairs, std::max(f32.width, f64.width));
     check(f32.wrong == 0 && f64.wrong == 0, "a bound is wrong");
     check(f32.excluded == 0 && f64.excluded == 0, "a row that a candidate is nearer to is excluded");
     check(f32.pairs > 10000 && f64.pairs > 10000, "too few pairs were compared");
@@ -212,9 +274,16 @@ void check_kernels(const Kernels& set, const ByteKernels& kernels) {
     const Count mistake = compare_all<float>(set, kernels, 0.01f);
     check(mistake.wrong > 0 && mistake.excluded > 0, "a wrong bound was not found");
 
-    for (const index_t d : {index_t{1}, index_t{2}, index_t{63}, index_t{384}, MOST_BYTES})
+    check_far_row(set, kernels);
+    for (const index_t d : {index_t{1}, index_t{2}, index_t{63}, index_t{384}, MOST_BYTES}) {
         check(wrong_products(kernels, d, kernels.pairs) == 0, "a product is wrong");
-    if (kernels.pairs) check(wrong_products(kernels, 384, false) > 0, "a product beyond 16 bits was not found");
+        check(wrongly_compared(kernels, d, kernels.pairs) == 0, "a product with a candidate is wrong");
+    }
+    check(wrongly_compared(kernels, 384, kernels.pairs, true) > 0, "a wrong byte of a candidate was not found");
+    if (kernels.pairs) {
+        check(wrong_products(kernels, 384, false) > 0, "a product beyond 16 bits was not found");
+        check(wrongly_compared(kernels, 384, false) > 0, "a product with a candidate beyond 16 bits was not found");
+    }
 }
 
 }  // namespace

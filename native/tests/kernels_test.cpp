@@ -249,8 +249,8 @@ struct Test {
         for (const double each : cost) expected += p.scale.exact(each);
         expect(total() == expected, "the sums are those of the costs");
         const std::vector<double> tried = data.spread(m);
-        const auto quantized = kernels.quantize(view, cost.data());
-        const auto tiles = kernels.make_byte_tiles(view, cost.data(), choose_byte_kernels(kernels));
+        const auto quantized = kernels.make_quantized_rows(view, cost.data());
+        const auto tiles = kernels.make_byte_tiles(view, cost.data(), *available_byte_kernels(kernels).back());
         double wide = 1e-25;  // sparse rows are not shifted: their bounds are wider by a part of their norms
         for (index_t i = 0; view.sparse && i < n; ++i) wide += 1e8 * data.tolerance(i);
         for (const auto& [candidates, count] : {std::pair{&tried, m}, std::pair{&next, index_t{2}}}) {

@@ -20,6 +20,7 @@ Labels = NDArray[np.int32]
 Nodes = tuple[I64, I64, I64, I64, float]  # of a tree: parent, height, center, leaf, unit
 Lists = tuple[I64, I32, F64]  # start, node, distance; list i is start[i] to start[i + 1]
 
+MAX_PARTIAL: int  # every thread has a table of sums of its own if that is at most this large
 DRAW_TILE: int  # rows under one of the partial `sums` of a potential
 
 class RowsView:
@@ -55,6 +56,9 @@ def set_work_per_thread(work: float) -> float:
     """Set how many multiply-adds are worth another thread; return the number before. For tests."""
 
 def instruction_sets() -> list[str]: ...
+def byte_kernels() -> list[str]:
+    """Those that multiply bytes on this machine. KVARIATES_ISA takes their names too, for tests."""
+
 def instruction_set() -> str: ...
 def dense(x: Float) -> RowsView: ...
 def small(x: NDArray[Any]) -> RowsView: ...  # float16, int8, uint8, or bfloat16 as uint16
@@ -90,6 +94,9 @@ def assign_hamerly(
 
 def fast_bytes() -> bool:
     """Whether this machine multiplies bytes faster than float32."""
+
+def bytes_pay(rows: RowsView, k: int) -> bool:
+    """Whether a fit takes less time with a first pass over bytes."""
 
 def byte_bounds(k: int, size: int) -> int:
     """How many lower bounds a row keeps, for groups of so many of k centres."""
@@ -212,7 +219,7 @@ def lower_costs(
     sums: U64 | None,
     exponent: int,
 ) -> None: ...
-def quantize(rows: RowsView, cost: F64) -> RowFilter | None: ...
+def quantized_rows(rows: RowsView, cost: F64) -> RowFilter | None: ...
 def byte_tiles(rows: RowsView, cost: F64) -> RowFilter | None: ...
 def gain_bounds(
     rows: RowsView,

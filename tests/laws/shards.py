@@ -129,12 +129,12 @@ class LocalCosts(ShardedCosts):
         return any(shard.weighted for shard in self._shards)
 
     @property
-    def quantized(self):
-        return all(shard.quantized for shard in self._shards)
+    def has_filter(self):
+        return all(shard.has_filter for shard in self._shards)
 
-    def quantize(self):
+    def make_filter(self):
         for shard in self._shards:
-            shard.quantize()
+            shard.make_filter()
 
     def set_exponent(self, exponent):
         self._totals = None

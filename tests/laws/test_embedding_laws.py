@@ -22,8 +22,8 @@ from laws.threads import on_threads
 
 from kvariates import KMeans, _native
 
-LEVELS = _native.instruction_sets()
-CHILD = "KVARIATES_ISA" in os.environ  # another instruction set: fewer examples
+KERNELS = _native.byte_kernels()  # each with the instruction set that it goes with
+CHILD = "KVARIATES_ISA" in os.environ  # other kernels: fewer examples
 EXAMPLES = settings(max_examples=5 if CHILD else 15)
 
 
@@ -104,12 +104,15 @@ def hard_rows(seed, n, d, k, dtype, changes):
     return np.ascontiguousarray(X, dtype=dtype), np.ascontiguousarray(C)
 
 
-def positions(rng, C, by):
-    """Of the centres: all move, and then only the first three, farther."""
+def positions(rng, X, C, by):
+    """Of the centres: all move, then only the first three, farther, and then these to rows."""
     C = C.astype(np.float64)
     few = np.arange(len(C))[:, None] < 3
     second, third = (by * rng.normal(size=C.shape) for _ in range(2))
-    return [C, C + 0.01 * second, C + 0.01 * second + few * third]
+    far = C + 0.01 * second + few * third
+    onto_rows = far.copy()
+    onto_rows[:3] = X[rng.integers(len(X), size=3)]
+    return [C, C + 0.01 * second, far, onto_rows]
 
 
 def distances(X, C):
@@ -138,7 +141,7 @@ def test_labels_are_the_argmin_for_many_centres(seed, n, d, k, dtype, changes):
     """By every scan, while centres move: bounds that are kept must stay true."""
     X, C = hard_rows(seed, n, d, k, dtype, changes)
     by = 10.0 ** (seed % 4 - 2) * float(np.abs(C).max()) / d
-    steps = positions(np.random.default_rng(seed), C, by)
+    steps = positions(np.random.default_rng(seed), X, C, by)
     expected = [reference.labels(distances(X, centers)) for centers in steps]
     for scan in SCANS:
         for ours, right in zip(labels_of(scan, X, steps), expected, strict=True):
@@ -183,7 +186,7 @@ def test_a_fit_of_many_centres(changes, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_threads_do_not_change_labels_of_many_centres(dtype):
     X, C = hard_rows(3, 700, 150, 400, dtype, ["zero rows"])
-    steps = positions(np.random.default_rng(0), C, 0.02)
+    steps = positions(np.random.default_rng(0), X, C, 0.02)
     expected = [reference.labels(distances(X, centers)) for centers in steps]
     for scan in SCANS:
         for found in on_threads(lambda scan=scan: labels_of(scan, X, steps)):
@@ -191,15 +194,15 @@ def test_threads_do_not_change_labels_of_many_centres(dtype):
                 assert np.array_equal(ours, right), scan
 
 
-@pytest.mark.parametrize("level", [level for level in LEVELS if level != LEVELS[-1]])
-def test_many_centres_with_other_instruction_sets(level):
-    """All of the above, with the kernels for older processors."""
+@pytest.mark.parametrize("kernels", KERNELS[:-1])
+def test_many_centres_with_other_kernels(kernels):
+    """All of the above, with all other products of bytes that this processor can run."""
     if CHILD:
         pytest.skip("this is such a run")
     here = Path(__file__).resolve()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     done = subprocess.run(
         [*command, str(here)], cwd=here.parents[2], check=False, capture_output=True, text=True,
-        env={**os.environ, "KVARIATES_ISA": level, "OMP_NUM_THREADS": "2"},
+        env={**os.environ, "KVARIATES_ISA": kernels, "OMP_NUM_THREADS": "2"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]

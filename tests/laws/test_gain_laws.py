@@ -69,7 +69,7 @@ def test_bounds_hold_the_exact_gains(make, d):
             for is_sparse in (False, True):
                 costs, tried, limit, exact = gains_of(X, d, weight, dtype, is_sparse)
                 plain = costs.gain_bounds(tried, limit)
-                costs.quantize()
+                costs.make_filter()
                 for bounds in (plain, costs.gain_bounds(tried, None)):
                     assert np.all(bounds[:, 0] <= exact)
                     assert np.all(exact <= bounds[:, 1])
@@ -91,16 +91,16 @@ def test_gains_are_what_candidates_take_off_the_costs(d):
 
 
 @pytest.mark.parametrize("d", [2, 16, 40, 130])
-@pytest.mark.parametrize("quantized", [False, True])
-def test_the_best_candidate_lowers_costs_as_a_full_pass_does(d, quantized):
+@pytest.mark.parametrize("filtered", [False, True])
+def test_the_best_candidate_lowers_costs_as_a_full_pass_does(d, filtered):
     rng = np.random.default_rng(d)
     costs, tried, limit, _ = gains_of(rng.random((3000, d)), d, None, np.float32, False)
-    if quantized:
-        costs.quantize()
+    if filtered:
+        costs.make_filter()
     full = RowCosts(costs.rows, None, costs.cost.copy(), costs.nearest.copy())
     full.set_exponent(exponent_of(full.largest()))
     for best in (3, 0):
-        costs.gain_bounds(tried, None if quantized else limit)
+        costs.gain_bounds(tried, None if filtered else limit)
         costs.lower_to(tried, best, 4)
         full.lower(tried[[best]], 4, None)
         assert np.array_equal(costs.cost, full.cost)

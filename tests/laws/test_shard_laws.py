@@ -265,10 +265,10 @@ def wholes(sums):
     return [whole(table[:, :, i]) for table in sums.limbs for i in range(table.shape[2])]
 
 
-@pytest.mark.parametrize("smallest", [2.0**-20, 2.0**-38])
+@pytest.mark.parametrize("smallest", [2.0**-20, 2.0**-29 + 2.0**-52, 2.0**-38])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_many_rows_are_exact(dtype, smallest):
-    """Float32 values of similar magnitudes are added up in one word, others in two."""
+    """Float32 values of similar magnitudes are added up in one word of 51 bits, others in two."""
     X = (-np.random.default_rng(1).uniform(smallest, 1, size=(20_000, 3))).astype(dtype)
     X[:9000, 1] = smallest
     X[5, 2] = 1 - 2.0**-20

@@ -50,5 +50,5 @@ def test_all_sets_have_a_filter_unless_the_rows_are_equal():
     for X in (*sets, np.ones((500, 6))):
         costs = RowCosts(Rows.of(X), None)
         costs.lower(X[:1], 0, None)
-        costs.quantize()
-        assert costs.quantized == bool(X.var() > 0)
+        costs.make_filter()
+        assert costs.has_filter == bool(X.var() > 0)

@@ -29,7 +29,7 @@ GROUPS = 8, 4, 2, 1  # of candidates that a kernel compares at once
 class CardCosts:
     """Costs and nearest centres. Pre: `weight` is None (all ones) or float64."""
 
-    quantized: ClassVar[bool] = True  # no bound of centres spares work
+    has_filter: ClassVar[bool] = True  # no bound of centres spares work
     skips: ClassVar[bool] = False
 
     def __init__(
@@ -64,7 +64,7 @@ class CardCosts:
     def weighted(self) -> bool:
         return self._weight is not None
 
-    def quantize(self) -> None:
+    def make_filter(self) -> None:
         """Do nothing: a copy of the rows would spare nothing."""
 
     # -- sums --------------------------------------------------------------------------------------

@@ -183,8 +183,8 @@ class Filter:
         self.exact = exact or d > MOST_FEATURES or n == 0
         self.halves = halves
         if not self.exact:
-            shape = shape or shape_for(n, d, k, card.processors, card.shared_memory, card.capability)
-            self._prepare(shape, more or {})
+            of_card = card.processors, card.shared_memory, card.capability
+            self._prepare(shape or shape_for(n, d, k, *of_card), more or {})
 
     def nearest(
         self, centers: CardArray, labels: CardArray, changes: Changes, moved: CardArray | None

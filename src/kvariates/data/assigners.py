@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from kvariates.data.cluster_sums import (
     ClusterSums,
     ExactStatistics,
+    FloatStatistics,
     Statistics,
     SumsByLabel,
     SumScale,
     table_pays,
 )
-from kvariates.data.exact_sums import ExactSums, ReplacedSums, exact_total
+from kvariates.data.exact_sums import ExactSums, SumTable, exact_total
 from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost
 from kvariates.data.scans import F32, SCANS, Scan
 
@@ -148,7 +149,7 @@ class InMemoryAssigner:
         changed = self._scan.assign(centers, moved, self.labels, sums.changes)
         if changed or sums.empty:
             sums.update(self.labels, changed)
-        exact: Any = sums.sums
+        exact: SumTable = sums.sums
         if not self.has_table:
             exact = SumsByLabel(self._rows, self._weight, self.labels, len(sums.counts), sums.scale)
         return ExactStatistics(exact, sums.weights, sums.counts, changed, self._exact_cost)
@@ -205,7 +206,7 @@ class InMemoryAssigner:
         return self._rows.costs(self._centers, self.labels)
 
 
-def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) -> ExactStatistics:
+def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) -> FloatStatistics:
     """Give every empty cluster one of the rows that are farthest from their centres."""
     empty = np.flatnonzero(statistics.counts == 0)
     far = assigner.farthest(len(empty))
@@ -228,14 +229,10 @@ def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) ->
         np.add.at(into, (every, to), limbs)
     np.subtract.at(counts, taken, rows.counts)
     np.add.at(counts, filled, rows.counts)
-    return replace(
-        statistics,
-        exact_sums=ReplacedSums(
-            statistics.exact_sums, changed, ExactSums(sums, statistics.exact_sums.exponent)
-        ),
-        exact_weights=replace(statistics.exact_weights, limbs=weights),
-        counts=counts,
-    )
+    values = statistics.sums
+    values[changed] = ExactSums(sums, statistics.exact_sums.exponent).values
+    exact_weights = replace(statistics.exact_weights, limbs=weights)
+    return FloatStatistics(values, exact_weights.values[:, 0], counts, statistics.changed)
 
 
 def squared_moves(before: F64, after: F64) -> F64:

@@ -159,7 +159,7 @@ class BlockCosts(RowCosts):
         super().__init__(_stand_in(cost), weight, cost)
         self._blocks = blocks
 
-    def quantize(self) -> None:
+    def make_filter(self) -> None:
         """Do nothing: there is no room for a copy of the rows."""
 
     def lower(self, centers: F64, first: int, limit: F64 | None) -> None:

@@ -22,13 +22,13 @@ from kvariates.data.exact_sums import (
     ExactSums,
     Limbs,
     NarrowSums,
+    SumTable,
     exponent_of,
     to_float,
 )
 from kvariates.data.rows import F64, Labels, Rows, squared_norms
 
 SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # a product of positive values may be 0
-SMALL_TABLE = 2**15  # sums; each thread has such a table (MAX_PARTIAL in native/update.hpp)
 TABLE = 8  # sparse rows store at least so many values for each of a table of running sums
 
 
@@ -90,7 +90,7 @@ class ClusterSums:
     bits are kept in `NarrowSums`, if there are many.
     """
 
-    sums: Any  # ExactSums or, if `narrow`, perhaps NarrowSums
+    sums: ExactSums | NarrowSums  # the latter only if `narrow`
 
     def __init__(
         self, rows: Rows, weight: F64 | None, k: int, scale: SumScale | None = None, *,
@@ -100,7 +100,7 @@ class ClusterSums:
         self.scale = SumScale.of(rows, weight) if scale is None else scale
         of_values, of_weights = self.scale.exponents
         levels, bits = self.scale.levels, self.scale.bits
-        if narrow and self._few_bits() and k * rows.d > SMALL_TABLE:
+        if narrow and self._few_bits() and k * rows.d > _native.MAX_PARTIAL:
             self.sums = NarrowSums.zeros(k, rows.d, of_values, bits)
         else:
             limbs = np.zeros((levels, k, LIMBS, rows.d), dtype=np.int64)
@@ -162,7 +162,7 @@ class SumsByLabel:
     def limbs(self) -> Limbs:
         return self._table.limbs
 
-    def part(self, clusters: Clusters) -> ExactSums:
+    def part(self, clusters: Clusters) -> SumTable:
         return self._table.part(clusters)
 
     @property
@@ -176,14 +176,11 @@ class SumsByLabel:
         return out
 
     @property
-    def _table(self) -> ExactSums:
-        sums = ClusterSums(self.rows, self.weight, self.k, self.scale).recompute(self.labels)
-        table: ExactSums = sums.sums
-        return table
+    def _table(self) -> SumTable:
+        return ClusterSums(self.rows, self.weight, self.k, self.scale).recompute(self.labels).sums
 
-    def __add__(self, other: Any) -> ExactSums:
-        total: ExactSums = self._table + other
-        return total
+    def __add__(self, other: SumTable) -> ExactSums:
+        return self._table + other
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +206,7 @@ class ExactStatistics:
     `cost_of` returns an `exact_total`, and is called when the cost is read.
     """
 
-    exact_sums: Any  # ExactSums, NarrowSums, SumsByLabel; of filled clusters ReplacedSums
+    exact_sums: SumTable
     exact_weights: ExactSums
     counts: NDArray[np.int64]
     changed: int | None
@@ -218,8 +215,7 @@ class ExactStatistics:
     @property
     def sums(self) -> F64:
         """A new array."""
-        sums: F64 = self.exact_sums.values
-        return sums
+        return self.exact_sums.values
 
     @cached_property
     def weights(self) -> F64:
@@ -256,13 +252,17 @@ class ExactStatistics:
 Statistics = FloatStatistics | ExactStatistics
 
 
-def mean_centers(centers: F64, statistics: Statistics, unit: bool = False) -> F64:
-    """The means of the clusters; a centre without rows goes to the heaviest cluster."""
+def mean_centers(
+    centers: F64, statistics: Statistics, unit: bool = False, *, own: bool = False
+) -> F64:
+    """The means of the clusters; a centre without rows goes to the heaviest cluster.
+
+    With `own` nobody else reads the sums, and the means may be written over them.
+    """
     sums, weights = statistics.sums, statistics.weights
     scale = np.sqrt(squared_norms(sums)) if unit else weights
     full = (statistics.counts > 0) & (scale > 0)
     if full.all():
-        own = isinstance(statistics, ExactStatistics)
         return np.divide(sums, scale[:, None], out=sums if own else None)
     out = centers.copy()
     out[full] = sums[full] / scale[full, None]

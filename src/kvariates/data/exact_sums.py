@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,26 @@ LARGEST = 2.0**990  # of terms: above it, sums and the constants that cut terms 
 def exponent_of(largest: float) -> int:
     """The exponent for terms of at most this absolute value."""
     return max(math.frexp(largest)[1], SMALLEST)
+
+
+class SumTable(Protocol):
+    """Exact sums of shape (k, d), in whatever form they are kept."""
+
+    @property
+    def exponent(self) -> int: ...
+
+    @property
+    def limbs(self) -> Limbs:
+        """As those of `ExactSums`."""
+
+    @property
+    def values(self) -> F64:
+        """The sums rounded to float64: a new array."""
+
+    def part(self, clusters: Clusters) -> SumTable: ...
+
+    def __add__(self, other: SumTable) -> ExactSums:
+        """Pre: both have the same exponent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +85,7 @@ class ExactSums:
     def part(self, clusters: Clusters) -> ExactSums:
         return ExactSums(self.limbs[:, clusters], self.exponent)
 
-    def __add__(self, other: Any) -> ExactSums:
-        """`other` has limbs too. Pre: both have the same exponent."""
+    def __add__(self, other: SumTable) -> ExactSums:
         return ExactSums(self.limbs + other.limbs, self.exponent)
 
     def at_exponent(self, exponent: int) -> ExactSums:
@@ -116,25 +135,8 @@ class NarrowSums:
         rest = (self.low & np.uint64(2**below - 1)).astype(np.int64) << 62 - below
         return np.stack([high, rest >> 31, rest & MIDDLE], axis=1)[None]
 
-    def __add__(self, other: Any) -> ExactSums:
-        """`other` has limbs too. Pre: both have the same exponent."""
-        total: ExactSums = ExactSums(self.limbs, self.exponent) + other
-        return total
-
-
-@dataclass(frozen=True, eq=False)
-class ReplacedSums:
-    """Sums of which those of some clusters are others."""
-
-    sums: Any
-    clusters: NDArray[np.int64]
-    others: ExactSums
-
-    @property
-    def values(self) -> F64:
-        out: F64 = self.sums.values
-        out[self.clusters] = self.others.values
-        return out
+    def __add__(self, other: SumTable) -> ExactSums:
+        return ExactSums(self.limbs, self.exponent) + other
 
 
 def cut(terms: F64, exponent: int) -> Limbs:

@@ -47,10 +47,10 @@ class Costs(Protocol):
         """Whether the rows have weights of their own."""
 
     @property
-    def quantized(self) -> bool:
-        """Whether a quantized copy of the rows filters the pairs that `gain_bounds` measures."""
+    def has_filter(self) -> bool:
+        """Whether a copy of the rows in bytes excludes pairs before `gain_bounds` measures them."""
 
-    def quantize(self) -> None:
+    def make_filter(self) -> None:
         """Make that copy, if the rows vary."""
 
     def largest(self) -> float:
@@ -115,13 +115,13 @@ class RowCosts:
         return self.weight is not None
 
     @property
-    def quantized(self) -> bool:
+    def has_filter(self) -> bool:
         return self._filter is not None
 
-    def quantize(self) -> None:
+    def make_filter(self) -> None:
         wide = self.rows.dense and self.rows.d >= WIDE and _native.fast_bytes()
         found = _native.byte_tiles(self.rows.view, self.cost) if wide else None
-        self._filter = found or _native.quantize(self.rows.view, self.cost)
+        self._filter = found or _native.quantized_rows(self.rows.view, self.cost)
 
     def largest(self) -> float:
         with np.errstate(over="ignore"):  # infinity is refused with a message
@@ -158,7 +158,7 @@ class RowCosts:
             self.rows.view, self._filter, candidates[best : best + 1], best, name,
             *self._state(), self._passed,
         )  # fmt: skip
-        if self.quantized and self._passed.wasted > len(candidates) * self.rows.n // WASTE:
+        if self.has_filter and self._passed.wasted > len(candidates) * self.rows.n // WASTE:
             self._filter = None
         return self.total()
 

@@ -113,12 +113,8 @@ class ByteScan:
 
     @classmethod
     def pays(cls, rows: Rows, k: int) -> bool:
-        """Whether the machine multiplies bytes fast, and there are enough products.
-
-        Fewer centres gain less: not enough for a copy that takes a quarter of float32 rows' memory.
-        """
-        enough = k >= 128 or (k >= 64 and rows.d >= 256 and rows.dtype.itemsize == 8)
-        return rows.dense and _native.fast_bytes() and rows.d >= 64 and enough
+        """Whether the machine multiplies bytes fast, and there are enough products."""
+        return _native.bytes_pay(rows.view, k)
 
     @classmethod
     def of(cls, rows: Rows, k: int) -> ByteScan | None:

@@ -140,14 +140,14 @@ class PeersCosts(ShardedCosts):
         super().__init__(shards, starts, coordinator.map_all)
 
     @property
-    def quantized(self) -> bool:
+    def has_filter(self) -> bool:
         return False  # copies of the rows would have to be made anew after a loss
 
     @property
     def weighted(self) -> bool:
         return any(peer.weighted for peer in self._coordinator.descriptions.values())
 
-    def quantize(self) -> None:
+    def make_filter(self) -> None:
         """Do nothing."""
 
     def set_exponent(self, exponent: int) -> None:

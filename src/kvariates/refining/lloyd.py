@@ -111,9 +111,10 @@ class MeanUpdate:
     def __call__(self, centers: F64, statistics: Statistics) -> F64:
         if statistics.changed == 0:
             return centers
+        own = isinstance(statistics, ExactStatistics)
         if isinstance(statistics, ExactStatistics) and not statistics.counts.all():
             statistics = fill_empty_clusters(statistics, self.assigner)
-        return mean_centers(centers, statistics, self.unit)
+        return mean_centers(centers, statistics, self.unit, own=own)
 
 
 AT_ONCE = 2**15  # values of the means that are computed together
@@ -146,8 +147,8 @@ class OverwritingUpdate:
         self.assigner.overwritten(self.moves)
         return centers
 
-    def _move(self, centers: F64, some: slice, statistics: ExactStatistics) -> None:
-        means = mean_centers(centers[some], statistics, self.unit)
+    def _move(self, centers: F64, some: slice, statistics: Statistics) -> None:
+        means = mean_centers(centers[some], statistics, self.unit, own=True)
         self.moves[some] = squared_moves(centers[some], means)
         centers[some] = means
 

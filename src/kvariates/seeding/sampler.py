@@ -134,7 +134,7 @@ def sample_step(
 
 PROPOSALS = 16  # tried before all pending centres are taken in
 FINE_BITS = 48  # of the total of the costs
-FLAT = 32  # features up to which a quantized copy of the rows does not pay
+FLAT = 32  # features up to which a filter of rows in bytes does not pay
 FEW = 16  # pending centres that never force a pass, and passes too few for a filter to pay
 
 
@@ -229,8 +229,8 @@ class EuclideanPotential(Potential):
             self._filter_due = False
             passes = len(self._centers) - self._known
             if self.skip and self.points.d > FLAT and passes >= FEW:
-                self._costs.quantize()
-        limit = None if self._costs.quantized else self._limit(candidates)
+                self._costs.make_filter()
+        limit = None if self._costs.has_filter else self._limit(candidates)
         best = self._best_of(candidates, limit)
         self._costs.lower_to(candidates, best, self._known)
         self.add(candidates[best : best + 1])

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.cluster_sums import ClusterSums
-from kvariates.data.exact_sums import Integers, exact_total, from_float, to_float
+from kvariates.data.exact_sums import ExactSums, Integers, exact_total, from_float, to_float
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Rows, directions
 from kvariates.numerics.elementary import exp2
@@ -259,7 +259,8 @@ class OnlineRule:
     def _moved(self, state: OnlineState, batch: Rows, weight: F64 | None) -> OnlineState:
         """Every centre that ever had rows is their mean, those of this batch included."""
         added = ClusterSums(batch, weight, state.t).recompute(batch.nearest(state.centers))
-        sums, weights = state.sums + added.sums.integers, state.weights + added.weights.integers
+        exact = ExactSums(added.sums.limbs, added.sums.exponent)
+        sums, weights = state.sums + exact.integers, state.weights + added.weights.integers
         centers, known = state.centers.copy(), np.flatnonzero(weights[:, 0])
         centers[known] = (sums[known] / weights[known]).astype(np.float64)
         centers = directions(centers, state.centers) if self.unit else centers
