@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OLDEST := .venv-oldest
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
-CXX_FILES := $(wildcard native/*.?pp native/tests/*.?pp tests/cuda/*.?pp)
+CXX_FILES := $(wildcard native/*.?pp native/tests/*.?pp tests/cuda/*.?pp src/kvariates/cuda/kernels/*.cu*)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Compiled modules are kept: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
