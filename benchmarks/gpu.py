@@ -78,6 +78,12 @@ def _table(one: Measured, c: Ceilings) -> str:
     lines = [table(head, rows)] if rows else []
     if one.section in ("lloyd", "streamed") and one.has():
         lines.append(f"bound by {bound(one, c)}")
+    if one.section == "streamed" and one.has():
+        speed = rates(one, OURS)[1]
+        lines.append(
+            f"{speed / 1e9:.1f} GB/s of the bus: {speed / c.to_card:.0%} of the "
+            f"{c.to_card / 1e9:.1f} GB/s that copies from locked memory reach"
+        )
     if one.same_bits is not None:
         lines.append(f"the CPU's result is {'' if one.same_bits else 'NOT '}the same in every bit")
     return "\n".join([*lines, *(f"left out: {who}: {why}" for who, why in one.left_out.items())])

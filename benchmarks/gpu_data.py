@@ -121,7 +121,7 @@ def cells(quick: bool = False) -> list[Cell]:
             ("embedding", "k-means||"),
         )
     ]
-    streamed = Cell("streamed", rows("uniform", 100_000_000, 16), 256 // root, 8)
+    streamed = Cell("streamed", rows("uniform", 100_000_000, 16), 256 // root, 5)
     return [*lloyd, *fit, *small_fits, *seeding, streamed]
 
 

@@ -18,6 +18,7 @@ from benchmarks.gpu_peers import Fitted, fit_ours, flash_from_random_rows, libra
 from benchmarks.timing import Patience, race
 
 OURS, CPU, FLASH = "kvariates", "cpu", "flash"
+COPIES, AT_ONCE = "copied blocks", "rows at once"
 TRIES = 10  # of flash-kmeans from random rows
 LIMITS = {10: 130.0}  # seconds that the CPU gets for a fit cut at so many iterations
 LIMIT = 60.0  # and for any other fit
@@ -271,20 +272,54 @@ def _seeding(cell: Cell, X: Any, rounds: int, done: Measured) -> None:
         done.libraries[OURS] = figures
 
 
+@contextmanager
+def _timed_steps(seconds: list[float]) -> Iterator[None]:
+    """Add how long the card takes for each iteration, which ends with a wait for it."""
+    from kvariates.cuda.data import CardSteps
+
+    assign: Any = CardSteps.assign
+
+    def timed(*given: Any) -> Any:
+        taken, found = seconds_of(lambda: assign(*given))
+        seconds.append(taken)
+        return found
+
+    CardSteps.assign = timed  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        CardSteps.assign = assign  # type: ignore[method-assign]
+
+
 def _streamed(cell: Cell, X: Any, rounds: int, done: Measured) -> None:
-    """Seconds are those of one more iteration, so that what a fit does once is left out."""
+    """Seconds are those of one iteration: what a fit does once is left out, but is in "fit".
+
+    Rows of an array pass through the card; or copies of them, as those of a file would; or all are
+    on the card, where the array fits.
+    """
     from kvariates.sources import blocks
 
     init, host, place = on_host(start(X, cell.k)), on_host(X), device()
     del X
-    few = 2
-    for name, given in ((OURS, lambda: blocks(host)), ("rows at once", lambda: host)):
+    some = -(-len(host) // 100)
+
+    def copies() -> Iterator[Any]:
+        return (host[first : first + some] for first in range(0, len(host), some))
+
+    rows = {OURS: lambda: blocks(host), COPIES: lambda: blocks(copies), AT_ONCE: lambda: host}
+    centers = None
+    for name, given in rows.items():
         with _noted(done, name):
 
-            def task(most: int, given: Callable[[], Any] = given) -> Any:
-                return fit_ours(given(), cell.k, place, init=init, max_iter=most, tol=0.0)
+            def task(given: Callable[[], Any] = given) -> Any:
+                return fit_ours(given(), cell.k, place, init=init, max_iter=cell.most, tol=0.0)
 
-            task(few)
-            taken = [seconds_of(partial(task, most))[0] for most in (few, cell.most)]
-            one = (taken[1] - taken[0]) / (cell.most - few)
-            done.libraries[name] = Figures([one], cell.most, parts={"fit": taken[1]})
+            task()  # compiles
+            steps: list[float] = []
+            with _timed_steps(steps):
+                taken, model = seconds_of(task)
+            each = steps[1:] or [taken / model.n_iter_]  # the first also makes the filter
+            done.libraries[name] = Figures(each, model.n_iter_, parts={"fit": taken})
+            centers = model.cluster_centers_ if centers is None else centers
+            if not (centers == model.cluster_centers_).all():
+                raise ValueError("other centres than those of the rows before")

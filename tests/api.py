@@ -26,9 +26,10 @@ cli.fit_private: parse_bounds
 cli.reading: ReadRequest
 cli.saved_model: load_model
 cli: main_of_command=main
-cuda.card: card_of CardArray source_of source_with
+cuda.card: card_of CardArray LockedMemory source_of source_with
 cuda.costs: CANDIDATE_GROUPS=GROUPS
 cuda.filter: shape_for
+cuda.row_stream: InspectedBlocks RowStream
 cuda.rows: defines_of
 dask.partitions: moves TOLERATED
 dask.transport: threads_of_task

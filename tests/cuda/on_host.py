@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from api import CardArray, source_of, source_with
+from api import CardArray, LockedMemory, source_of, source_with
 
 HERE = Path(__file__).parent
 KEPT = HERE.parents[1] / "build" / "on_host"
@@ -190,6 +190,7 @@ class HostCard:
     Parameters
     ----------
     memory : bytes; MemoryError if arrays need more.
+    late : whether a `Copier` copies as late as it may; otherwise as early as it may.
     seed : of the order in which blocks and threads run; 0: by their numbers.
     """
 
@@ -200,8 +201,12 @@ class HostCard:
 
     def __init__(
         self, number: int = 0, *, capability: int = 90, processors: int = 4,
-        memory: int = 16 << 30, seed: int = 1,
+        memory: int = 16 << 30, late: bool = False, seed: int = 1,
     ) -> None:  # fmt: skip
+        self.late = late
+        self.locks = True  # whether arrays can be locked
+        self.joined: list[HostCopy] = []  # copies that the next wait for the card waits for
+        self.pinned_bytes: dict[int, int] = {}  # of host memory, by address
         self.number, self.capability, self.processors = number, capability, processors
         self._seed, self._memory, self._used = seed, memory, 0
         self._arrays: weakref.WeakValueDictionary[int, _Memory] = weakref.WeakValueDictionary()
@@ -238,11 +243,13 @@ class HostCard:
         return out
 
     def copy_in(self, values: Any, out: CardArray) -> None:
+        self.wait()
         _check_copy(values.nbytes, values.dtype, out)
         assert values.flags.c_contiguous
         ctypes.memmove(out.pointer, values.ctypes.data, out.nbytes)
 
     def copy_out(self, array: CardArray, out: Any) -> None:
+        self.wait()
         _check_copy(out.nbytes, out.dtype, array)
         assert out.flags.c_contiguous
         ctypes.memmove(out.ctypes.data, array.pointer, array.nbytes)
@@ -250,6 +257,24 @@ class HostCard:
     def copy(self, array: CardArray, out: CardArray) -> None:
         _check_copy(array.nbytes, array.dtype, out)
         ctypes.memmove(out.pointer, array.pointer, array.nbytes)
+
+    def pinned(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        memory = np.full(max(prod(shape) * np.dtype(dtype).itemsize, 1), 0xFF, np.uint8)
+        self._pin(memory, memory)
+        return np.ndarray(shape, dtype, memory)
+
+    def lock(self, values: Any) -> LockedMemory:
+        locked = LockedMemory(values)
+        if self.locks:
+            self._pin(values, locked)
+        return locked
+
+    def _pin(self, values: Any, owner: Any) -> None:
+        self.pinned_bytes[values.ctypes.data] = values.nbytes
+        weakref.finalize(owner, self.pinned_bytes.pop, values.ctypes.data).atexit = False
+
+    def copier(self) -> HostCopier:
+        return HostCopier(self)
 
     def free(self) -> tuple[int, int]:
         return self._memory - self._used, self._memory
@@ -334,7 +359,64 @@ class HostCard:
     # -- the order of things -----------------------------------------------------------------------
 
     def wait(self) -> None:
-        pass
+        while self.joined:
+            self.joined.pop().wait()
+
+
+class HostCopier:
+    """Copies at once or, with `HostCard.late`, when somebody waits for them."""
+
+    def __init__(self, card: HostCard) -> None:
+        self._card = card
+        self._started: list[HostCopy] = []  # that the host has not waited for
+
+    def start(self, values: Any, out: CardArray) -> HostCopy:
+        _check_copy(values.nbytes, values.dtype, out)
+        assert values.flags.c_contiguous
+        self._check_pinned(values)
+        copy = HostCopy(self._card, self, values, out)
+        self._started.append(copy)
+        if not self._card.late:
+            copy.copy()
+        return copy
+
+    def _check_pinned(self, values: Any) -> None:
+        first, pinned = values.ctypes.data, self._card.pinned_bytes.items()
+        within = any(at <= first and first + values.nbytes <= at + size for at, size in pinned)
+        if not within and self._card.locks:
+            raise KernelError("a copy beside the kernels is from memory that is not pinned")
+
+    def up_to(self, copy: HostCopy) -> list[HostCopy]:
+        """They are done in their order."""
+        count = self._started.index(copy) + 1 if copy in self._started else 0
+        return self._started[:count]
+
+    def forget(self, copy: HostCopy) -> None:
+        self._started.remove(copy)
+
+
+class HostCopy:
+    def __init__(self, card: HostCard, copier: HostCopier, values: Any, out: CardArray) -> None:
+        self._card, self._copier, self._values, self._out = card, copier, values, out
+        self._bytes, self._done = values.tobytes(), False
+
+    def join(self) -> None:
+        for each in self._copier.up_to(self):
+            each.copy()
+        self._card.joined.append(self)
+
+    def wait(self) -> None:
+        """KernelError if values have changed since `start`, as a GPU might copy these."""
+        for each in self._copier.up_to(self):
+            each.copy()
+            self._copier.forget(each)
+            if each._values.tobytes() != each._bytes:
+                raise KernelError("host memory was overwritten before its copy was done")
+
+    def copy(self) -> None:
+        if not self._done:
+            ctypes.memmove(self._out.pointer, self._values.ctypes.data, self._out.nbytes)
+            self._done = True
 
 
 def _check_copy(nbytes: int, dtype: np.dtype[Any], array: CardArray) -> None:

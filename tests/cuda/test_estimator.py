@@ -20,7 +20,6 @@ import sklearn
 from laws.cases import rows, same_bits
 from sklearn.base import clone
 
-import kvariates.sources
 from kvariates import KMeans, KMedian, OnlineKMeans, StreamingKMeans
 
 X = rows(90, 6, seed=3).astype(np.float32)
@@ -430,10 +429,6 @@ def test_kinds_of_rows(card):
     sparse = scipy.sparse.csr_array(X)
     words = r"X is a sparse csr_array, .* Set device='cpu', or give X.toarray\(\)"
     refused(TypeError, words, fitted, sparse, device="cuda")
-    blocks = kvariates.sources.blocks(X)
-    words = "X is blocks of .* a fit on a GPU does not read blocks yet. Set device='cpu'"
-    refused(TypeError, words, fitted, blocks, device="cuda")
-    refused(TypeError, words, fitted(X, device="cuda").predict, blocks)
     words = r"X is a GpuArray that requires a gradient; give X.detach\(\)"
     refused(TypeError, words, fitted, GpuArray(X, requires_grad=True))
     words = "X has dtype float8_e5m2; give float16, float32, float64 or integers"

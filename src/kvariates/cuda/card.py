@@ -7,7 +7,9 @@ the same sources on a processor (tests/cuda/on_host.py), with another class in p
 
 from __future__ import annotations
 
+import ctypes
 import os
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from kvariates.extras import needed
 
 USE_CPU = "use device='cpu'"
 FOLDER = "kvariates.cuda"
+READ_ONLY = 8  # CU_MEMHOSTREGISTER_READ_ONLY
 NO_FUSING = "-fmad=false"  # a fused multiply-add rounds once where the reference rounds twice
 
 
@@ -161,6 +164,44 @@ class Card:
         """From the card to the card."""
         self._do("cuMemcpyDtoDAsync", out.pointer, array.pointer, array.nbytes, self._stream.handle)
 
+    # -- host memory that is copied beside the kernels ---------------------------------------------
+
+    def pinned(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Host memory of any values, which a `Copier` copies while the host does something else."""
+        size = max(prod(shape) * np.dtype(dtype).itemsize, 1)
+        pointer = int(self._do("cuMemHostAlloc", size, 0))
+        memory: Any = (ctypes.c_char * size).from_address(pointer)
+        self._at_end_of(memory, "cuMemFreeHost", pointer)
+        return np.ndarray(shape, dtype, memory)
+
+    def lock(self, values: NDArray[Any]) -> LockedMemory:
+        """Make the memory of an array pinned as long as the result is kept.
+
+        The driver may refuse. Copies from such memory are slower, and take the host's time.
+        """
+        self._enter()
+        locked = LockedMemory(values)
+        for flags in (0, READ_ONLY):
+            pointer = values.ctypes.data
+            (status,) = self._driver.cuMemHostRegister(pointer, values.nbytes, flags)
+            if int(status) == 0:
+                self._at_end_of(locked, "cuMemHostUnregister", pointer)
+                break
+        return locked
+
+    def copier(self) -> Copier:
+        return Copier(self)
+
+    def _at_end_of(self, owner: Any, call: str, pointer: int) -> None:
+        """Give host memory back when nobody uses `owner` any more, and no copy does."""
+
+        def end() -> None:
+            with suppress(Exception):  # after an error of the card nothing can be given back
+                self._do("cuCtxSynchronize")
+                self._do(call, pointer)
+
+        weakref.finalize(owner, end).atexit = False  # the driver may have gone by then
+
     def free(self) -> tuple[int, int]:
         """Bytes that are free, and all of them."""
         free, total = self._do("cuMemGetInfo")
@@ -270,6 +311,48 @@ class Card:
             f"{self.name} has {free / 1e9:.1f} of {total / 1e9:.1f} GB free, and {size / 1e9:.1f} "
             f"GB more are needed. Fit fewer rows or features, or {USE_CPU}."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class LockedMemory:
+    """Keeps the memory of an array pinned."""
+
+    values: NDArray[Any]
+
+
+class Copier:
+    """Copies to a card beside its kernels, in a stream of their own and in their order."""
+
+    def __init__(self, card: Card) -> None:
+        self._card, self._stream = card, card._device.create_stream()
+
+    def start(self, values: NDArray[Any], out: CardArray) -> Copy:
+        """Begin when all that the card was asked for so far is done.
+
+        Pre: `values` are in C order. They and `out` must not be used before the copy is done.
+        """
+        card = self._card
+        card._enter()
+        self._stream.wait(card._stream)
+        pointer, to = values.ctypes.data, out.pointer
+        card._do("cuMemcpyHtoDAsync", to, pointer, out.nbytes, self._stream.handle)
+        return Copy(card, self._stream.record())
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """A copy that was started."""
+
+    card: Card
+    event: Any
+
+    def join(self) -> None:
+        """Let all that the card is asked for from now on begin when the copy is done."""
+        self.card._stream.wait(self.event)
+
+    def wait(self) -> None:
+        """Until it is done: the values may be overwritten then."""
+        self.event.sync()
 
 
 def _argument(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -82,18 +83,27 @@ class CudaData:
         return CardCosts(self.rows, self.weight)
 
 
-class CardAssigner(MakesCenters):
-    """Labels, bounds and exact sums stay on the card, and so do the centres between iterations."""
+class LloydOnCard(MakesCenters):
+    """Lloyd's iterations of an assigner on a card. Centres stay there from one to the next.
 
-    def __init__(self, data: CudaData, k: int) -> None:
-        self._data, self._rows, self._k = data, data.rows, k
-        card = self._card = data.rows.card
-        self.scale = data.scale
-        self._filter = Filter(card, data.rows.X, k)
-        self.labels = data.rows.no_labels()
-        self._changes = Changes.for_rows(card, data.n)
-        self._table: ClusterTable | None = None
+    `parts`: how many numbers of changed labels an assignment tells.
+    """
+
+    def __init__(self, card: Any, k: int, scale: SumScale, parts: int = 1) -> None:
+        self._card, self._k, self._parts, self.scale = card, k, parts, scale
         self._centers: CardArray | None = None  # of the last assignment
+
+    @abstractmethod
+    def _assign(
+        self, centers: CardArray, moves: CardArray | None, changed: CardArray
+    ) -> ClusterTable:
+        """The sums of the clusters. `changed`: gets how many labels of each part have changed."""
+
+    @abstractmethod
+    def exact_cost(self) -> int: ...
+
+    @abstractmethod
+    def farthest(self, count: int) -> FarRows: ...
 
     # -- what Lloyd asks ---------------------------------------------------------------------------
 
@@ -101,33 +111,27 @@ class CardAssigner(MakesCenters):
         return CardSteps(self, unit)
 
     def put(self, centers: F64) -> CardArray:
-        return self._card.put(centers)
+        given: CardArray = self._card.put(centers)
+        return given
 
     def assign_and_update(
         self, centers: CardArray, moves: CardArray | None, unit: bool
     ) -> tuple[CardStatistics, CardArray]:
         """One iteration, for which the card is waited for once; and the moves, on the card."""
-        card, k = self._card, self._k
-        if self._table is None:
-            self._table = ClusterTable(self._rows, self._data.weight, k, self.scale)
-        self._nearest(centers, moves)
-        self._table.move(self.labels, self._changes)
+        card, k, parts = self._card, self._k, self._parts
         after = card.empty(centers.shape, np.float64)
-        report = card.zeros(k + 2, np.float64)  # the changed labels, empty clusters, moves
-        card.copy(self._changes.count, report.part(0, 1))
-        self._table.means(centers, unit, after, report.part(1, k + 2))
-        told = report.get()
-        changed, empty = told[:2].view(np.int64).tolist()
-        statistics = CardStatistics(changed, after, told[2:], self._table, self)
-        if changed == 0:
-            return CardStatistics(0, centers, np.zeros(k), self._table, self), report.part(2, k + 2)
+        report = card.zeros(parts + 1 + k, np.float64)  # changed labels, empty clusters, moves
+        table = self._assign(centers, moves, report.part(0, parts))
+        self._centers = centers
+        table.means(centers, unit, after, report.part(parts, parts + 1 + k))
+        told, moved = report.get(), report.part(parts + 1, parts + 1 + k)
+        *each, empty = told[: parts + 1].view(np.int64).tolist()
+        if not any(each):
+            return CardStatistics(0, centers, np.zeros(k), table, self), moved
+        statistics = CardStatistics(sum(each), after, told[parts + 1 :], table, self)
         if empty:
             return self._filled(statistics, centers, unit)
-        return statistics, report.part(2, k + 2)
-
-    def _nearest(self, centers: CardArray, moves: CardArray | None) -> None:
-        self._filter.nearest(centers, self.labels, self._changes, moves)
-        self._centers = centers
+        return statistics, moved
 
     def _filled(
         self, statistics: CardStatistics, centers: CardArray, unit: bool
@@ -141,6 +145,38 @@ class CardAssigner(MakesCenters):
         made = CardStatistics(statistics.changed, self._card.put(after), moves, table, self, filled)
         return made, self._card.put(moves)
 
+    # -- what is asked beside and after it ---------------------------------------------------------
+
+    def assign(self, centers: F64, moves: F64 | None = None) -> Any:
+        """Of centres in host memory."""
+        given = self._card.put(centers)
+        return self.assign_and_update(given, None, False)[0].on_host
+
+    @abstractmethod
+    def labelled(self, centers: F64) -> Labelled: ...
+
+
+class CardAssigner(LloydOnCard):
+    """Labels, bounds and exact sums stay on the card."""
+
+    def __init__(self, data: CudaData, k: int) -> None:
+        super().__init__(data.rows.card, k, data.scale)
+        self._data, self._rows = data, data.rows
+        self._filter = Filter(self._card, data.rows.X, k)
+        self.labels = data.rows.no_labels()
+        self._changes = Changes.for_rows(self._card, data.n)
+        self._table: ClusterTable | None = None
+
+    def _assign(
+        self, centers: CardArray, moves: CardArray | None, changed: CardArray
+    ) -> ClusterTable:
+        if self._table is None:
+            self._table = ClusterTable(self._rows, self._k, self.scale)
+        self._filter.nearest(centers, self.labels, self._changes, moves)
+        self._table.move(self._rows, self._data.weight, self.labels, self._changes)
+        self._card.copy(self._changes.count, changed)
+        return self._table
+
     def exact_cost(self) -> int:
         total = self._rows.exact_total(self._costs(), self._data.weight)
         if total is None:
@@ -151,37 +187,36 @@ class CardAssigner(MakesCenters):
         assert self._centers is not None  # noqa: S101
         return self._rows.costs(self._centers, self.labels)
 
-    # -- what is asked beside and after it ---------------------------------------------------------
-
-    def assign(self, centers: F64, moves: F64 | None = None) -> Any:
-        """Of centres in host memory."""
-        given = self._card.put(centers)
-        return self.assign_and_update(given, None, False)[0].on_host
-
     def farthest(self, count: int) -> FarRows:
-        cost: F64 = self._costs().get()
-        weight = self._data.host_weight
-        if weight is not None:
-            cost[weight == 0] = 0
-        count = min(count, len(cost))
-        least = np.partition(cost, -count)[-count] if count else np.inf
-        far = np.flatnonzero(cost >= least)
-        weights = np.ones(len(far)) if weight is None else weight[far]
-        points = self._data.take(far)
-        return FarRows(points, weights, self.labels.get()[far], cost[far]).first(count)
+        return far_rows(self._rows, self._costs(), self._data.host_weight, self.labels, count)
 
     def labelled(self, centers: F64) -> Labelled:
-        self._nearest(self._card.put(centers), None)
+        self._centers = self._card.put(centers)
+        self._filter.nearest(self._centers, self.labels, self._changes, None)
         counts = self._rows.counts(self.labels, self._k)
         return Labelled(
             self._rows.total_cost(self._costs(), self._data.weight), counts, self.labels
         )
 
 
+def far_rows(
+    rows: CardRows, costs: CardArray, weight: F64 | None, labels: CardArray, count: int
+) -> FarRows:
+    """The `count` rows (or all) of the largest costs; those of no weight cost nothing."""
+    cost: F64 = costs.get()
+    if weight is not None:
+        cost[weight == 0] = 0
+    count = min(count, len(cost))
+    least = np.partition(cost, -count)[-count] if count else np.inf
+    far = np.flatnonzero(cost >= least)
+    weights = np.ones(len(far)) if weight is None else weight[far]
+    return FarRows(rows.take(far).get(), weights, labels.get()[far], cost[far]).first(count)
+
+
 class CardSteps:
     """Lloyd's steps on a card: centres are arrays there."""
 
-    def __init__(self, assigner: CardAssigner, unit: bool) -> None:
+    def __init__(self, assigner: LloydOnCard, unit: bool) -> None:
         self._assigner, self._unit = assigner, unit
         self._moves: CardArray | None = None  # of the last step, on the card
         self._told: F64 = np.empty(0)  # the same, in host memory

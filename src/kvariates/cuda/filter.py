@@ -121,18 +121,29 @@ def is_small(n: int, d: int, k: int) -> bool:
 
 
 class Halves:
-    """Rows in half precision, which several filters may share while the rows do not change."""
+    """Rows in half precision, which several filters may share while the rows do not change.
 
-    def __init__(self, card: Any, rows: CardArray, width: int) -> None:
-        n, d = rows.shape
+    `frame`: as `frame_of` makes it; None: it is made of some of the rows.
+    """
+
+    def __init__(
+        self, card: Any, rows: CardArray, width: int, frame: NDArray[np.float64] | None = None
+    ) -> None:
+        n = len(rows)
         self.card, self.rows, self.width = card, rows, width
         self.real = {"REAL": REALS[rows.dtype.name]}
-        self.frame = card.put(frame_of(self._sample()))
+        self.frame = card.put(frame_of(self._sample()) if frame is None else frame)
         self.values, self.facts = card.empty((n, width), np.uint16), card.empty((n, 2), np.float32)
         self.squares = card.empty(n, np.float32)
-        card.run(
-            "half.cu", "half_rows", blocks_for(card, n, 16), BLOCK, rows, self.frame, n, d, width,
-            self.values, self.facts, self.squares, defines=self.real,
+        self.read(rows)
+
+    def read(self, rows: CardArray) -> None:
+        """Hold other rows instead: not more, in the same frame."""
+        n, d = rows.shape
+        self.rows = rows
+        self.card.run(
+            "half.cu", "half_rows", blocks_for(self.card, n, 16), BLOCK, rows, self.frame, n, d,
+            self.width, self.values, self.facts, self.squares, defines=self.real,
         )  # fmt: skip
 
     def _sample(self) -> NDArray[np.float64]:
@@ -163,6 +174,7 @@ class Filter:
     exact : whether to use float64 alone; None: if that is less work.
     shape : of the blocks; None: chosen by the sizes and the card.
     halves : of the same rows, of another filter (its `halves`); None: they are made.
+    frame : of these halves, see `Halves`.
     more : further definitions for the kernels.
 
     Attributes
@@ -173,7 +185,7 @@ class Filter:
     def __init__(
         self, card: Any, rows: CardArray, k: int, *, exact: bool | None = None,
         shape: Shape | None = None, halves: Halves | None = None,
-        more: dict[str, Any] | None = None,
+        frame: NDArray[np.float64] | None = None, more: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self._card, self._rows, self._k = card, rows, k
         self._n, self._d = rows.shape
@@ -184,7 +196,17 @@ class Filter:
         self.halves = halves
         if not self.exact:
             of_card = card.processors, card.shared_memory, card.capability
-            self._prepare(shape or shape_for(n, d, k, *of_card), more or {})
+            self._prepare(shape or shape_for(n, d, k, *of_card), frame, more or {})
+
+    def read(self, rows: CardArray) -> None:
+        """Label other rows from now on: not more, and without the bounds of those before.
+
+        Pre: the halves are its own.
+        """
+        self._rows, self._n, self._compared = rows, len(rows), False
+        if self.halves is not None:
+            self.halves.read(rows)
+            self._sizes = self._sizes_of(self._n)
 
     def nearest(
         self, centers: CardArray, labels: CardArray, changes: Changes, moved: CardArray | None
@@ -223,16 +245,19 @@ class Filter:
 
     # -- halves ------------------------------------------------------------------------------------
 
-    def _prepare(self, shape: Shape, more: dict[str, Any]) -> None:
+    def _prepare(
+        self, shape: Shape, frame: NDArray[np.float64] | None, more: dict[str, Any]
+    ) -> None:
         n, d, k, card = self._n, self._d, self._k, self._card
         self.shape, self._defines = shape, shape.defines() | more
         self._padded = -(-k // shape.tile) * shape.tile
         self._room = min(n, max(n // 8, LEAST_ROOM))
         if self.halves is None or self.halves.width != shape.width:
-            self.halves = Halves(card, self._rows, shape.width)
+            self.halves = Halves(card, self._rows, shape.width, frame)
         self._center_halves = card.empty((self._padded, shape.width), np.uint16)
         self._center_facts = card.empty((self._padded, 4), np.float32)
-        self._sizes = card.put(np.array([n, k, shape.width, self._room], np.int64))
+        self._known_sizes: dict[int, CardArray] = {}
+        self._sizes = self._sizes_of(n)
         self._slots = card.empty((self._room, SLOT), np.int32)
         self._queue = card.empty(self._room + n, np.int32)
         self._counters = card.zeros(KEPT + 1, np.uint64)
@@ -240,6 +265,13 @@ class Filter:
         self._last, self._moves = card.zeros((k, d), np.float64), card.empty(k, np.float32)
         self._list: CardArray | None = None
         self._compared = False  # whether there are bounds
+
+    def _sizes_of(self, n: int) -> CardArray:
+        """For kernels. The card is waited for only if no rows before were as many."""
+        if n not in self._known_sizes:
+            sizes = np.array([n, self._k, self.shape.width, self._room], np.int64)
+            self._known_sizes[n] = self._card.put(sizes)
+        return self._known_sizes[n]
 
     def _compare_by_halves(
         self, centers: CardArray, labels: CardArray, changes: Changes, bounded: bool

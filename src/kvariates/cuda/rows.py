@@ -138,19 +138,13 @@ class CardRows:
 
     def exact_total(self, terms: CardArray, weight: CardArray | None) -> int | None:
         """Sum of (weighted) terms that are not negative, in units of 2**-1074; None if infinite."""
-        pieces = self.card.zeros((2048, 4), np.int64)
-        self.run("exact_bins", self.n, terms, weight, self.n, pieces, shared=BIN_BYTES)
-        return exact_total_of_pieces(pieces.get())
+        total = ExactTotal(self.card)
+        total.add(self, terms, weight)
+        return total.value
 
     def total_cost(self, cost: CardArray, weight: CardArray | None) -> float:
         """As `data.rows.total_cost`."""
-        total = self.exact_total(cost, weight)
-        if total is None:
-            return np.inf
-        try:
-            return to_float(total)
-        except OverflowError:
-            return np.inf
+        return rounded_total(self.exact_total(cost, weight))
 
     def no_labels(self) -> CardArray:
         """An array of labels that are -1."""
@@ -162,6 +156,29 @@ class CardRows:
         counts = self.card.zeros(k, np.int64)
         self.run("count_labels", self.n, labels, self.n, counts)
         return counts.get()
+
+
+class ExactTotal:
+    """An exact sum of terms that are not negative, and may be those of several `CardRows`."""
+
+    def __init__(self, card: Card) -> None:
+        self._pieces = card.zeros((2048, 4), np.int64)
+
+    def add(self, rows: CardRows, terms: CardArray, weight: CardArray | None) -> None:
+        rows.run("exact_bins", rows.n, terms, weight, rows.n, self._pieces, shared=BIN_BYTES)
+
+    @property
+    def value(self) -> int | None:
+        """In units of 2**-1074; None if infinite."""
+        return exact_total_of_pieces(self._pieces.get())
+
+
+def rounded_total(total: int | None) -> float:
+    """In float64."""
+    try:
+        return np.inf if total is None else to_float(total)
+    except OverflowError:
+        return np.inf
 
 
 def host_rows(rows: CardRows) -> Any:

@@ -21,22 +21,26 @@ EVERYTHING = 2**22  # threads, when the number of rows to move is known on the c
 
 
 class ClusterTable:
-    """Sums, weights and counts of all clusters; rows are moved when their labels change."""
+    """Sums, weights and counts of all clusters; rows are moved when their labels change.
 
-    def __init__(self, rows: CardRows, weight: CardArray | None, k: int, scale: SumScale) -> None:
-        self._rows, self._weight, self._k, self.scale = rows, weight, k, scale
+    `rows`: some of them, or all.
+    """
+
+    def __init__(self, rows: CardRows, k: int, scale: SumScale) -> None:
+        self._rows, self._k, self.scale = rows, k, scale
         card, d = rows.card, rows.d
         self._limbs = card.zeros((scale.levels, k, LIMBS, d), np.int64)
         self._weights = card.zeros((1, k, LIMBS, 1), np.int64)
         self._counts = card.zeros(k, np.int64)
         self._scale = card.put(np.array([*scale.exponents, scale.levels], dtype=np.int64))
 
-    def move(self, labels: CardArray, changes: Changes) -> None:
+    def move(
+        self, rows: CardRows, weight: CardArray | None, labels: CardArray, changes: Changes
+    ) -> None:
         """Move the rows of these changes to the clusters of their labels."""
-        rows, k = self._rows, self._k
         rows.card.run(
             FILE, "move_rows", blocks_for(rows.card, min(32 * rows.n, EVERYTHING)), BLOCK,
-            rows.X, rows.d, self._weight, labels, changes.rows, changes.before, changes.count, k,
+            rows.X, rows.d, weight, labels, changes.rows, changes.before, changes.count, self._k,
             self._scale, self._limbs, self._weights, self._counts, defines=defines_of(rows.X),
         )  # fmt: skip
 

@@ -6,6 +6,7 @@
 | in blocks of a source | `data.block_data.BlockData` |
 | of peers: Dask partitions, clients of Flower | `peers.peers_data.PeersData` |
 | on a GPU | `cuda.data.CudaData` |
+| in blocks that pass through a GPU | `cuda.block_data.CardBlockData` |
 
 Arrays with an entry for each row do not cross this border: answers are centres, sums, costs and
 counts. Weights are inside.

@@ -7,6 +7,8 @@
 | "cuda" | card 0, to which X is copied | its card |
 | "cuda:1" | card 1, to which X is copied | refused, unless it is on card 1 |
 
+Blocks are in host memory: they pass through the card.
+
 Everything follows X: results about an array of CuPy or PyTorch are arrays of that library on the
 same card. Rows are checked and converted by kernels and by their library, on the card: none but the
 first one that holds NaN or infinity is read in host memory. Weights and first centres are.
@@ -24,9 +26,10 @@ from scipy import sparse
 
 from kvariates.cuda.card import CardArray, card_of
 from kvariates.cuda.rows import CardRows
+from kvariates.data.block_data import BlockData
 from kvariates.data.blocks import SourceBlocks
 from kvariates.data.host_data import Offers
-from kvariates.data.rows import F64, OVERFLOW
+from kvariates.data.rows import F64, OVERFLOW, Floats, Labels, Numbers, Rows
 from kvariates.estimators.array_input import (
     check_no_gradient,
     copied,
@@ -53,11 +56,6 @@ def card_for(device: str, X: Any) -> Any:
     if device == "cpu":
         raise TypeError(
             f"X is a {kind} in the memory of a GPU; {copied('X')}, or set device='auto'."
-        )
-    if isinstance(X, SourceBlocks):
-        raise TypeError(
-            f"X is blocks of {X.description}, and a fit on a GPU does not read blocks yet. Set "
-            "device='cpu', or give an array."
         )
     if sparse.issparse(X):
         raise TypeError(
@@ -256,6 +254,44 @@ class UserRows:
         return out
 
 
+@dataclass(frozen=True, eq=False)
+class OnCard:
+    """An objective about blocks of rows in host memory, for which a card works, and host results.
+
+    Pre: it has kernels.
+    """
+
+    objective: Any
+    card: Any
+
+    def rows(self, X: Any, numbers: Numbers = 0) -> Rows:
+        if sparse.issparse(X):
+            raise TypeError(f"the rows are sparse, and kernels for a GPU read dense rows. {ON_CPU}")
+        rows: Rows = self.objective.rows(X, numbers)
+        return rows
+
+    def nearest(self, rows: Rows, centers: Floats) -> Labels:
+        labels: Labels = nearest_on_card(self._put(rows), _in_float64(centers)).get()
+        return labels
+
+    def costs(self, rows: Rows, centers: F64, labels: Labels) -> F64:
+        card = self.card
+        cost: F64 = self._put(rows).costs(card.put(_in_float64(centers)), card.put(labels)).get()
+        return cost / 2 if self.objective.unit else cost
+
+    def distances(self, rows: Rows, centers: Floats) -> Floats:
+        unit, given = self.objective.unit, self.card.put(_in_float64(centers))
+        found: Floats = self._put(rows).distances(given, squared=unit).get()
+        return found / 2 if unit else found
+
+    def _put(self, rows: Rows) -> CardRows:
+        return CardRows(self.card, self.card.put(rows.X))
+
+
+def _in_float64(centers: Floats) -> F64:
+    return np.ascontiguousarray(centers, dtype=np.float64)
+
+
 def nearest_on_card(rows: CardRows, centers: F64) -> CardArray:
     """The nearest centre of every row."""
     from kvariates.cuda.data import labels_of
@@ -270,6 +306,20 @@ def check_squares(rows: CardRows) -> None:
     origin = rows.card.zeros((1, rows.d), np.float64)
     if not np.isfinite(rows.total_cost(rows.costs(origin, None), None)):
         raise ValueError(OVERFLOW)
+
+
+def blocks_on_card(card: Any, data: BlockData, blocks: Any, objective: Objective) -> BlockData:
+    """The same data, on a card. `blocks`: the `InspectedBlocks` that were read for it."""
+    from kvariates.cuda.block_data import CardBlockData
+
+    return CardBlockData.of(card, data, blocks, unit=objective.unit)
+
+
+def inspected(source: SourceBlocks) -> SourceBlocks:
+    """Blocks for `blocks_on_card`."""
+    from kvariates.cuda.row_stream import InspectedBlocks
+
+    return InspectedBlocks(source)
 
 
 def offers_of_card() -> Offers:

@@ -31,6 +31,7 @@ from kvariates.estimators.array_input import checked_small, gpu_of, is_small
 from kvariates.estimators.callbacks import CallbackSupportMixin
 from kvariates.estimators.device_input import (
     ON_CPU,
+    OnCard,
     UserRows,
     check_squares,
     check_table,
@@ -122,8 +123,7 @@ class FittedCenters(
     def _fitted_rows_on(self, card: Any, X: Any) -> tuple[UserRows, CardRows]:
         """New rows, checked; and in the objective's coordinates. ValueError without kernels."""
         check_is_fitted(self)
-        if not has_kernels(self._objective):
-            raise ValueError(f"{self._objective.name} has no kernels for a GPU. {ON_CPU}")
+        self._check_kernels()
         small = self._objective == SquaredEuclidean()
         given = self._rows_on(card, X, reset=False, small=small)
         rows = given.coordinates(self._objective)
@@ -142,11 +142,11 @@ class FittedCenters(
         Limits on the sizes of clusters, ``KMeans(size_max=...)``, do not apply. Of blocks: an
         iterable with such an array for each block.
         """
+        if isinstance(X, SourceBlocks):
+            return BlockLabels(self._fitted_blocks(X), self._float64_centers)
         if (card := self._card_for(X)) is not None:
             given, rows = self._fitted_rows_on(card, X)
             return given.results(nearest_on_card(rows, self._float64_centers))
-        if isinstance(X, SourceBlocks):
-            return BlockLabels(self._fitted_blocks(X), self._float64_centers)
         return self._objective.nearest(self._fitted_rows(X), self._float_centers)
 
     @overload
@@ -160,10 +160,10 @@ class FittedCenters(
 
         Of blocks: an iterable with such an array for each block.
         """
-        if (card := self._card_for(X)) is not None:
-            return self._distances_on(card, X)
         if isinstance(X, SourceBlocks):
             return BlockDistances(self._fitted_blocks(X), self._float64_centers)
+        if (card := self._card_for(X)) is not None:
+            return self._distances_on(card, X)
         return self._objective.distances(self._fitted_rows(X), self._float_centers)
 
     def _distances_on(self, card: Any, X: Any) -> Any:
@@ -178,18 +178,18 @@ class FittedCenters(
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the weighted cost of the rows of X at their nearest centres."""
+        if isinstance(X, SourceBlocks):
+            validation.no_weights(sample_weight)
+            blocks = self._fitted_blocks(X)
+            nearest, costs = blocks.objective.nearest, blocks.objective.costs
+            parts = assign_blocks(blocks, self._float64_centers, nearest, costs)
+            return -joint_cost((part.cost, part.weight) for part in parts)
         if (card := self._card_for(X)) is not None:
             given, on_card = self._fitted_rows_on(card, X)
             weights, centers = given.weights(sample_weight), self._float64_centers
             cost = on_card.costs(card.put(centers), nearest_on_card(on_card, centers))
             total = on_card.total_cost(cost, upload(card, weights))
             return -self._objective.cost(total)
-        if isinstance(X, SourceBlocks):
-            validation.no_weights(sample_weight)
-            blocks, measured = self._fitted_blocks(X), self._objective
-            nearest, costs = measured.nearest, measured.costs
-            parts = assign_blocks(blocks, self._float64_centers, nearest, costs)
-            return -joint_cost((part.cost, part.weight) for part in parts)
         rows, centers = self._fitted_rows(X), self._float64_centers
         weight = validation.weights(sample_weight, rows.X)
         labels = self._objective.nearest(rows, centers)
@@ -199,7 +199,15 @@ class FittedCenters(
         check_is_fitted(self)
         columns = FittedColumns.of(self)
         columns.check_names(source)
-        return CoordinateBlocks(source, self._objective, columns)
+        measured: Any = self._objective
+        if (card := self._card_for(source)) is not None:
+            self._check_kernels()
+            measured = OnCard(measured, card)
+        return CoordinateBlocks(source, measured, columns)
+
+    def _check_kernels(self) -> None:
+        if not has_kernels(self._objective):
+            raise ValueError(f"{self._objective.name} has no kernels for a GPU. {ON_CPU}")
 
     @property
     def _float_centers(self) -> Floats:
@@ -312,7 +320,7 @@ class CoordinateBlocks:
     """Blocks in the objective's coordinates. `columns`: those of a fitted model; None in a fit."""
 
     source: SourceBlocks
-    objective: Objective
+    objective: Objective | OnCard
     columns: FittedColumns | None = None
 
     def __iter__(self) -> Iterator[Block]:

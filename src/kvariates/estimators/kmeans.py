@@ -19,7 +19,15 @@ from kvariates.data.host_data import Data, HostData
 from kvariates.data.rows import F64
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import RunReport
-from kvariates.estimators.device_input import ON_CPU, card_for, host_copy, offers_of_card
+from kvariates.estimators.device_input import (
+    ON_CPU,
+    OnCard,
+    blocks_on_card,
+    card_for,
+    host_copy,
+    inspected,
+    offers_of_card,
+)
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import (
     BlockLabels,
@@ -109,7 +117,8 @@ default="k-means++"
     device : {"auto", "cpu", "cuda", "cuda:1", ...}, default="auto"
         Where fits and all other methods run. "auto": an array of CuPy or PyTorch on a GPU stays
         there, and everything else is worked on by the processors. "cuda": X is copied to the first
-        GPU, if it is in host memory. The results are the same, bit for bit (docs/gpu.md).
+        GPU, if it is in host memory, and blocks pass through it. The results are the same, bit for
+        bit (docs/gpu.md).
 
     Attributes
     ----------
@@ -200,15 +209,15 @@ default="k-means++"
         card, on_card = self._card_for(X), None
         rng = validation.generator(self.random_state)
         data: Any  # a `Data`
-        if card is not None:
+        if isinstance(X, SourceBlocks):
+            objective = self._objective_for_blocks(X, sample_weight)
+            data = self._open_blocks(X, objective, rng, card)
+        elif card is not None:
             objective = self._objective_for_card()
             on_card = self._rows_on(card, X, reset=True, small=self._reads_small())
             validation.enough_rows(on_card.n, self.n_clusters)
             X, weight = on_card.X, on_card.weights(sample_weight)
             data = on_card.data(objective, weight)
-        elif isinstance(X, SourceBlocks):
-            objective = self._objective_for_blocks(X, sample_weight)
-            data = self._open_blocks(X, objective, rng)
         else:
             X = self._validated(X, reset=True, small=self._reads_small())
             validation.enough_rows(X.shape[0], self.n_clusters)
@@ -229,7 +238,8 @@ default="k-means++"
         if on_card is not None:
             centers, labels = on_card.results(centers), on_card.results(labels)
         elif isinstance(X, SourceBlocks):
-            blocks = CoordinateBlocks(X, objective, FittedColumns.of(self))
+            measured = objective if card is None else OnCard(objective, card)
+            blocks = CoordinateBlocks(X, measured, FittedColumns.of(self))
             labels = BlockLabels(blocks, best.centers.astype(np.float64))
         self._store(objective, best, centers, labels, certificate)
         report.end()
@@ -285,7 +295,7 @@ default="k-means++"
         return plain and not self.certify and not callable(self.init)
 
     def _open_blocks(
-        self, source: SourceBlocks, objective: Objective, rng: np.random.Generator
+        self, source: SourceBlocks, objective: Objective, rng: np.random.Generator, card: Any
     ) -> BlockData:
         k = int(self.n_clusters)
 
@@ -296,7 +306,8 @@ default="k-means++"
                 )
             validation.weight_range(totals.scale.lightest, totals.scale.heaviest)
 
-        blocks = CoordinateBlocks(source, objective)
+        read = source if card is None else inspected(source)
+        blocks = CoordinateBlocks(read, objective)
         data = open_blocks(blocks, self.init, k, check, rng, keep_costs=bool(self.verbose))
         if data.summary is not None and data.summary.n < k:
             raise ValueError(
@@ -304,7 +315,7 @@ default="k-means++"
                 f"n_clusters={k}. Lower n_clusters."
             )
         set_features(self, source, data.d)
-        return data
+        return data if card is None else blocks_on_card(card, data, read, objective)
 
     def _check_offers(self, objective: Objective) -> None:
         """ValueError unless `init`, `algorithm` and `certify` work with the objective."""

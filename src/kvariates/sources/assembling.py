@@ -144,7 +144,8 @@ class DenseAssembler(Assembler):
         start = 0
         while start < columns.n:
             stop = min(columns.n, start + self.size - self.filled)
-            whole = stop - start == self.size and not self.options.copies
+            last = self.seen + stop == self.options.n_rows and not self.filled
+            whole = (last or stop - start == self.size) and not self.options.copies
             if not (whole and self._view(columns, start, stop)):
                 for low in range(start, stop, self.chunk):
                     self._copy(columns, low, min(stop, low + self.chunk), place)
