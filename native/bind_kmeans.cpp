@@ -74,7 +74,7 @@ nb::object byte_rows(const Rows& rows) {
 }
 
 nb::tuple assign_bytes(const Rows& rows, const ByteRows& bytes, Table centers, In<label_t> order, index_t size,
-                       OptionalIn<float> moved, Out<label_t> labels, Out<float> upper, Array<2, float> lower,
+                       OptionalIn<float> moved, Out<label_t> labels, Out<float> upper, Array<2, std::uint16_t> lower,
                        Changes* changes) {
     const index_t k = count_some_centers(rows, centers), n = rows.view.n;
     require(bytes.n == n && bytes.d == rows.view.d, "the bytes are those of other rows");
@@ -83,7 +83,8 @@ nb::tuple assign_bytes(const Rows& rows, const ByteRows& bytes, Table centers, I
     require(length(order) == k && size > 0 && size % GROUP_STEP == 0, "the groups do not fit");
     indices_of(order, k, "a centre is out of range");
     require(extent(lower, 1) == byte_bounds(k, size), "there must be bounds for all groups");
-    float *u = data_of(upper, n), *l = data_of(lower, n * extent(lower, 1));
+    float* u = data_of(upper, n);
+    std::uint16_t* l = data_of(lower, n * extent(lower, 1));
     return changed_and_work(run([&] {
         return active->assign_bytes(rows.view, bytes, *active_bytes, centers.data(), k, order.data(), size, step, out,
                                     u, l, changes);

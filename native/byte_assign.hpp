@@ -11,7 +11,67 @@
 
 namespace kv::KV_ISA {
 
-using float8 = Vector<float, 8>;
+// The lower bounds that a row keeps: whole multiples of a unit of the row, rounded down, in 16 bits. The unit is a
+// power of two, from 2^-15 to 2^-14 of the norm of the row's bytes, so that bounds reach at least twice this norm. A
+// row's nearest centre is hardly ever farther, and rounding loses little beside the errors of bytes.
+//
+// Multiplying by the unit, and by its inverse, is exact: both are normal numbers, and where a product with the inverse
+// underflows, it is rounded down to zero anyway. Rows without such a unit keep bounds of zero, which prove nothing.
+class LowerBounds {
+public:
+    // `norm`: of the row's bytes; `kept`: the row's bounds.
+    LowerBounds(float norm, float share, std::uint16_t* kept) : kept_(kept) {
+        const float power = std::bit_cast<float>(std::bit_cast<std::uint32_t>(norm) & 0x7f800000u),
+                    unit = power * share;
+        const bool held = unit > 0x1p-110f && unit < 0x1p110f;
+        unit_ = held ? unit : 0;
+        inverse_ = held ? std::bit_cast<float>((254u << 23) - std::bit_cast<std::uint32_t>(unit)) : 0;
+    }
+    // Of the power of two that a norm's exponent tells: the unit. It undoes the scale, which is a power of two as well.
+    static float share_of(const ByteRows& bytes) { return static_cast<float>(0x1p-14 / bytes.scale); }
+    float operator[](index_t g) const { return static_cast<float>(kept_[g]) * unit_; }
+    // Whether a bound is not above a distance, of which this is `whole_units`.
+    bool open(index_t g, std::int32_t far) const { return kept_[g] <= far; }
+    std::int32_t whole_units(float distance) const {
+        const float units = distance * inverse_;
+        return unit_ > 0 && units < UNITS ? static_cast<std::int32_t>(units) : MOST;
+    }
+    void set(index_t g, float bound) { kept_[g] = whole(bound); }
+    void lower_to(index_t g, float bound) { kept_[g] = std::min(kept_[g], whole(bound)); }
+    void set_all(index_t first, index_t stop, float bound) { std::fill(kept_ + first, kept_ + stop, whole(bound)); }
+    // Bounds that say nothing of centres, as there are none.
+    void fill_up(index_t first, index_t stop) {
+        std::fill(kept_ + first, kept_ + stop, static_cast<std::uint16_t>(MOST));
+    }
+    // After the centres of each group moved so far; returns the smallest bound. A multiple of eight are kept.
+    float decrease(const float* drift, index_t count) {
+        using int8 = Vector<std::int32_t, 8>;
+        using short8 = Vector<std::uint16_t, 8>;
+        int8 least = int8{} + MOST;
+        for (index_t g = 0; g < count; g += 8) {
+            const float8 by = read<float8>(drift + g), units = by * inverse_, most = float8{} + UNITS;
+            // More than the drift, unless that is zero.
+            const int8 larger = __builtin_convertvector(units < most ? units : most, int8) - (by > 0);
+            int8 v = __builtin_convertvector(read<short8>(kept_ + g), int8) - larger;
+            v = v > 0 ? v : int8{};
+            write(kept_ + g, __builtin_convertvector(v, short8));
+            least = v < least ? v : least;
+        }
+        return static_cast<float>(joined<8>(least, [](int8 a, int8 b) { return b < a ? b : a; })) * unit_;
+    }
+
+private:
+    static constexpr std::int32_t MOST = 65535;
+    static constexpr float UNITS = MOST;
+    using float8 = Vector<float, 8>;
+    std::uint16_t* kept_;
+    float unit_ = 0, inverse_ = 0;
+
+    std::uint16_t whole(float bound) const {
+        const float units = bound * inverse_;
+        return units > 0 ? static_cast<std::uint16_t>(units < UNITS ? units : UNITS) : std::uint16_t{0};
+    }
+};
 
 struct OpenByteRow : OpenRow {
     int near = 0;       // centres that were compared in float64
@@ -50,13 +110,14 @@ template <class Rows>
 class ByteAssignment {
 public:
     ByteAssignment(const Rows& rows, const ByteRows& bytes, const ByteKernels& kernels, const Centers& centers,
-                   const label_t* order, index_t size, label_t* labels, float* upper, float* lower)
+                   const label_t* order, index_t size, label_t* labels, float* upper, std::uint16_t* lower)
         : rows_(rows),
           bytes_(bytes),
           kernels_(kernels),
           centers_(centers),
           size_(size),
           stride_(byte_bounds(centers.k, size)),
+          share_(LowerBounds::share_of(bytes)),
           group_(centers.k),
           labels_(labels),
           upper_(upper),
@@ -72,9 +133,9 @@ public:
     void assign_all(index_t from, index_t stop, ByteScratch& s) {
         start(s);
         for (index_t i = from; i < stop; ++i) (bytes_.error[i] < INFINITE ? s.id : s.wide).push_back(i);
-        for (std::size_t at = 0; at < s.id.size(); at += BYTE_TILE)
-            find_all(s.id.data() + at, static_cast<int>(std::min<std::size_t>(BYTE_TILE, s.id.size() - at)), s);
+        find_listed(s);
         search_groups(s);
+        leave_to_filter(s);
     }
     // Labels rows whose centres have moved.
     void assign_moved(index_t from, index_t stop, const float* moved, const Buffer<float>& drift, ByteScratch& s) {
@@ -82,6 +143,12 @@ public:
         decay_bounds(from, stop, moved, drift, s);
         list_open_rows(s);
         search_groups(s);
+        // What moved far from its centre has too many near ones. It starts anew, with the nearest by bytes: this spares
+        // the filter, whose centres take half as much memory as centres do.
+        start_anew(s);
+        find_listed(s);
+        search_groups(s);
+        leave_to_filter(s);
     }
     // After all rows: those that wait for the filter.
     void finish(std::vector<ByteScratch>& all) {
@@ -104,20 +171,27 @@ private:
     const ByteKernels& kernels_;
     const Centers& centers_;
     const index_t size_, stride_;
+    const float share_;
     std::vector<std::int32_t> group_;  // of each centre
     ByteCenters packed_;
     bool usable_ = false;
     label_t* labels_;
-    float *upper_, *lower_;
+    float* upper_;
+    std::uint16_t* lower_;
     std::mutex filter_made_;
     PackedCenters filter_;  // made when a row needs it
     std::optional<OpenRows<Rows>> open_;
 
     void start(ByteScratch& s) const {
         s.two.resize(groups()), s.open.resize(groups());
-        s.id.clear(), s.rows.clear();
+        s.id.clear();
+        clear_open(s);
+    }
+    void clear_open(ByteScratch& s) const {
+        s.rows.clear();
         for (auto& list : s.open) list.clear();
     }
+    LowerBounds lower(index_t i) const { return {bytes_.norm[i], share_, lower_ + i * stride_}; }
     index_t first(index_t g) const { return g * size_; }
     index_t stop(index_t g) const { return std::min(centers_.k, (g + 1) * size_); }
 
@@ -142,6 +216,10 @@ private:
         return static_cast<float>(v + std::fabs(v) * static_cast<double>(ONE_ROUNDING));
     }
 
+    void find_listed(ByteScratch& s) {
+        for (std::size_t at = 0; at < s.id.size(); at += BYTE_TILE)
+            find_all(s.id.data() + at, static_cast<int>(std::min<std::size_t>(BYTE_TILE, s.id.size() - at)), s);
+    }
     // Compares rows with all centres. Those that are not decided become open.
     void find_all(const index_t* id, int count, ByteScratch& s) {
         for (index_t g = 0; g < groups(); ++g)
@@ -153,8 +231,7 @@ private:
             for (index_t g = 1; g < groups(); ++g)
                 if (s.two[g].best[r] < s.two[own[r]].best[r]) own[r] = g;
             most[r] = upper_value(id[r], s.two[own[r]].arg[r], s.two[own[r]].best[r]);
-            std::fill(lower_ + id[r] * stride_ + groups(), lower_ + (id[r] + 1) * stride_,
-                      std::numeric_limits<float>::max());
+            lower(id[r]).fill_up(groups(), stride_);
         }
         const ByteBounds bounds(bytes_, id, count);
         for (index_t g = 0; g < groups(); ++g) {
@@ -162,7 +239,7 @@ private:
             for (int r = 0; r < count; ++r) others[r] = own[r] == g ? s.two[g].second[r] : s.two[g].best[r];
             for (int r = 0; r < count; ++r) bound[r] = bounds.lower(r, others[r]);
             for (int r = 0; r < count; ++r) {
-                lower_[id[r] * stride_ + g] = bound[r];
+                lower(id[r]).set(g, bound[r]);
                 undecided[r] |= !(static_cast<double>(others[r]) > most[r]);
             }
         }
@@ -186,9 +263,11 @@ private:
         ++s.total.exact;
         const float u = upper_[i] = round_up(std::sqrt(cost));
         const auto place = static_cast<std::int32_t>(s.rows.size());
+        const LowerBounds bounds = lower(i);
+        const std::int32_t far = bounds.whole_units(u);
         bool any = false;
         for (index_t g = 0; g < groups(); ++g)
-            if (!(u < lower_[i * stride_ + g])) s.open[g].push_back(place), any = true;
+            if (bounds.open(g, far)) s.open[g].push_back(place), any = true;
         if (any)
             s.rows.push_back({{i, {a, cost}, u}});
         else
@@ -196,16 +275,9 @@ private:
     }
     void decay_bounds(index_t from, index_t stop, const float* moved, const Buffer<float>& drift, ByteScratch& s) {
         for (index_t i = from; i < stop; ++i) {
-            float8 least = std::numeric_limits<float>::max() - float8{};
-            for (index_t g = 0; g < stride_; g += 8) {
-                float8 v = read<float8>(lower_ + i * stride_ + g) - read<float8>(drift.data() + g);
-                v -= (v < 0 ? -v : v) * ONE_ROUNDING;
-                v = v > 0 ? v : float8{};
-                write(lower_ + i * stride_ + g, v);
-                least = v < least ? v : least;
-            }
+            const float least = lower(i).decrease(drift.data(), stride_);
             const float u = upper_[i] = increased(upper_[i], moved[labels_[i]]);
-            if (!(u < joined<8>(least, [](float8 a, float8 b) { return b < a ? b : a; }))) s.id.push_back(i);
+            if (!(u < least)) s.id.push_back(i);
         }
     }
     void list_open_rows(ByteScratch& s) {
@@ -221,13 +293,21 @@ private:
                 search_group(g, s.open[g].data() + at,
                              static_cast<int>(std::min<std::size_t>(BYTE_TILE, s.open[g].size() - at)), s);
         for (const OpenByteRow& row : s.rows) {
-            if (row.wide) {
-                s.wide.push_back(row.row);
-                continue;
-            }
+            if (row.wide) continue;
             upper_[row.row] = row.upper;
             relabel(labels_, row.row, row.best.arg, s);
         }
+    }
+    // Lists the rows that have too many near centres.
+    void start_anew(ByteScratch& s) const {
+        s.id.clear();
+        for (const OpenByteRow& row : s.rows)
+            if (row.wide) s.id.push_back(row.row);
+        clear_open(s);
+    }
+    void leave_to_filter(ByteScratch& s) {
+        for (const OpenByteRow& row : s.rows)
+            if (row.wide) s.wide.push_back(row.row);
         while (s.wide.size() >= TILE) filter_wide(TILE, s);
     }
     // Compares open rows with the centres of group g.
@@ -237,7 +317,7 @@ private:
         int m = 0;
         for (int r = 0; r < count; ++r) {
             const OpenByteRow& row = s.rows[place[r]];
-            if (row.wide || row.upper < lower_[row.row * stride_ + g]) continue;  // closed meanwhile
+            if (row.wide || row.upper < lower(row.row)[g]) continue;  // closed meanwhile
             id[m] = row.row, at[m] = place[r];
             s.near.limit[m++] = value_limit(row.row, row.upper);
         }
@@ -247,16 +327,18 @@ private:
         const ByteBounds bounds(bytes_, id, m);
         for (int r = 0; r < m; ++r) {
             OpenByteRow& row = s.rows[at[r]];
-            float* bound = lower_ + id[r] * stride_;
+            LowerBounds kept = lower(id[r]);
             const bool own = packed_.label(two.arg[r]) == row.best.arg;
-            bound[g] = bounds.lower(r, own ? two.second[r] : two.best[r]);
-            if (bound[g] > row.upper) continue;
+            const float others = bounds.lower(r, own ? two.second[r] : two.best[r]);
+            kept.set(g, others);
+            if (others > row.upper) continue;
             row.near += s.near.count[r];
             row.wide = row.near > MOST_NEAR;
             if (row.wide) continue;
-            bound[g] = std::max(bound[g], bounds.lower(r, s.near.limit[r]));
+            kept.set(g, std::max(others, bounds.lower(r, s.near.limit[r])));
             for (int p = 0; p < s.near.count[r]; ++p)
-                try_center(rows_, row, packed_.label(s.near.place[r][p]), centers_, group_.data(), bound);
+                try_center(rows_, row, packed_.label(s.near.place[r][p]), centers_,
+                           [&](label_t j, float bound) { kept.lower_to(group_[j], bound); });
             s.total.exact += s.near.count[r];
         }
     }
@@ -275,7 +357,7 @@ private:
         for (int r = 0; r < count; ++r) {
             upper_[id[r]] = bounds.upper(r, s.tile.best[r]);
             const float least = std::min(bounds.lower(r, second_value(s.tile, r)), std::numeric_limits<float>::max());
-            std::fill(lower_ + id[r] * stride_, lower_ + (id[r] + 1) * stride_, least);
+            lower(id[r]).set_all(0, stride_, least);
             s.tile.uncertain[r] ? open_->add(id[r], s) : relabel(labels_, id[r], s.tile.arg[r], s);
         }
         s.total.scanned += count, s.total.pairs += count * centers_.k;
@@ -286,7 +368,7 @@ private:
 template <class Rows>
 AssignResult assign_bytes(const Rows& rows, const ByteRows& bytes, const ByteKernels& kernels, const double* c,
                           index_t k, const label_t* order, index_t size, const float* moved, label_t* labels,
-                          float* upper, float* lower, Changes* changes) {
+                          float* upper, std::uint16_t* lower, Changes* changes) {
     if constexpr (Rows::sparse) {
         return {};
     } else {
@@ -294,7 +376,7 @@ AssignResult assign_bytes(const Rows& rows, const ByteRows& bytes, const ByteKer
         ByteAssignment<Rows> assignment(rows, bytes, kernels, centers, order, size, labels, upper, lower);
         if (!assignment.usable()) {  // and bounds that prove nothing
             std::fill(upper, upper + rows.n, INFINITE);
-            std::fill(lower, lower + rows.n * byte_bounds(k, size), 0.0f);
+            std::fill(lower, lower + rows.n * byte_bounds(k, size), std::uint16_t{0});
             return assign(rows, c, k, labels, changes, 0);
         }
         std::vector<ByteScratch> scratch(threads_for(static_cast<double>(rows.n) * rows.d * k / 4));
@@ -318,7 +400,8 @@ void nearest_by_bytes(const Dense<T>& rows, const double* c, index_t k, label_t*
     std::vector<label_t> order(k);
     for (index_t j = 0; j < k; ++j) order[j] = static_cast<label_t>(j);
     const index_t size = (k + GROUP_STEP - 1) / GROUP_STEP * GROUP_STEP;
-    Buffer<float> upper(std::min(rows.n, MANY)), lower(upper.size() * byte_bounds(k, size));
+    Buffer<float> upper(std::min(rows.n, MANY));
+    Buffer<std::uint16_t> lower(upper.size() * byte_bounds(k, size));
     bool pays = true;
     for (index_t at = 0; at < rows.n;) {
         const index_t left = rows.n - at, count = pays ? std::min(left, at == 0 ? FIRST : MANY) : left;

@@ -14,7 +14,7 @@ void quantize_row(const Dense<T>& rows, index_t i, float* v, ByteRows& out) {
     const Quantized of = out.pairs ? quantize<true>(v, rows.d, write_bytes) : quantize<false>(v, rows.d, write_bytes);
     const bool usable = fits_bytes(of);
     out.step[i] = usable ? of.step : 0;
-    out.norm[i] = usable ? norm_of_bytes(of) : 0;
+    out.norm[i] = norm_of_bytes(of);  // also the magnitude of the row's bounds
     out.error[i] = usable ? error_of_row(of) : std::numeric_limits<float>::infinity();
     out.norm2[i] = usable ? static_cast<float>(of.norm2) : 0;
     out.start[i] = usable ? -128 * of.sum : 0;

@@ -20,6 +20,10 @@
 #include <omp.h>
 #endif
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #define KV_TEXT2(x) #x
 #define KV_TEXT(x) KV_TEXT2(x)
 
@@ -35,6 +39,22 @@ constexpr index_t BLOCK = 1024;         // rows that one thread takes at a time;
 constexpr index_t CHUNK = 128;          // features in one partial sum of the filter
 constexpr index_t MAX_PARTIAL = 32768;  // every thread has a table of sums of its own if that is at most this large
 
+// Large arrays have pages of their own, which go back to the system when they are freed. Those of malloc may stay: when
+// such an array is freed, glibc takes all that are smaller, up to 32 MB, from a heap of which it returns only the end.
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t OWN_PAGES = std::size_t{1} << 20;  // bytes from which on an array is large
+inline void* allocate_pages(std::size_t bytes) {
+    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) throw std::bad_alloc();
+    return p;
+}
+inline void free_pages(void* p, std::size_t bytes) { munmap(p, bytes); }
+#else
+constexpr std::size_t OWN_PAGES = std::numeric_limits<std::size_t>::max();
+inline void* allocate_pages(std::size_t) { throw std::bad_alloc(); }
+inline void free_pages(void*, std::size_t) {}
+#endif
+
 // Aligned to cache lines: a vector load that straddles two of them costs twice as much.
 template <class T>
 struct Aligned {
@@ -42,8 +62,14 @@ struct Aligned {
     Aligned() = default;
     template <class U>
     Aligned(const Aligned<U>&) {}
-    T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
-    void deallocate(T* p, std::size_t) { ::operator delete(p, std::align_val_t(64)); }
+    T* allocate(std::size_t n) {
+        const std::size_t bytes = n * sizeof(T);
+        return static_cast<T*>(bytes < OWN_PAGES ? ::operator new(bytes, std::align_val_t(64)) : allocate_pages(bytes));
+    }
+    void deallocate(T* p, std::size_t n) {
+        const std::size_t bytes = n * sizeof(T);
+        bytes < OWN_PAGES ? ::operator delete(p, std::align_val_t(64)) : free_pages(p, bytes);
+    }
     bool operator==(const Aligned&) const { return true; }
 };
 template <class T>

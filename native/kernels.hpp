@@ -139,7 +139,7 @@ struct Kernels {
     // `order`: the centres group by group, `size` of them in each but the last.
     AssignResult (*assign_bytes)(const RowsView&, const ByteRows&, const ByteKernels&, const double* centers, index_t k,
                                  const label_t* order, index_t size, const float* moved, label_t* labels, float* upper,
-                                 float* lower, Changes*);
+                                 std::uint16_t* lower, Changes*);
     void (*two_nearest)(const RowsView&, const double* centers, index_t k, const TwoNearest<double>&);
     // Returns how many rows moved.
     index_t (*hartigan)(const RowsView&, const double* weight, index_t k, const ClusterDrift&, const Partition&);

@@ -118,10 +118,10 @@ void list_open_rows(const Rows& rows, const Centers& centers, const CenterDistan
     }
 }
 
-// Compares the row's best centre with centre j, exactly. The farther of the two enters its group's bound.
-template <class Rows>
-void try_center(const Rows& rows, OpenRow& row, label_t j, const Centers& centers, const std::int32_t* group,
-                float* bound) {
+// Compares the row's best centre with centre j, exactly. Calls lower_bound_to(farther, distance) for the farther of the
+// two, whose group may have no larger bound.
+template <class Rows, class LowerTo>
+void try_center(const Rows& rows, OpenRow& row, label_t j, const Centers& centers, LowerTo&& lower_bound_to) {
     if (j == row.best.arg) return;
     Nearest farther{j, dist2(rows, row.row, centers, j)};
     const Nearest before = row.best;
@@ -130,8 +130,7 @@ void try_center(const Rows& rows, OpenRow& row, label_t j, const Centers& center
         farther = before;
         row.upper = round_up(std::sqrt(row.best.cost));
     }
-    float& kept = bound[group[farther.arg]];
-    kept = std::min(kept, round_down(std::sqrt(farther.cost)));
+    lower_bound_to(farther.arg, round_down(std::sqrt(farther.cost)));
 }
 
 // Compares up to TILE open rows with the centres of group g.
@@ -157,10 +156,11 @@ void search_group(const Rows& rows, const std::int32_t* place, int count, int g,
         const bool one = !own && next[r] > row.upper;
         bound[g] = one ? next[r] : std::numeric_limits<float>::max();
         s.total.exact += one ? 1 : among.count;
+        const auto lower_to = [&](label_t j, float least) { bound[group[j]] = std::min(bound[group[j]], least); };
         if (one)
-            try_center(rows, row, s.tile.arg[r], centers, group, bound);
+            try_center(rows, row, s.tile.arg[r], centers, lower_to);
         else
-            for (label_t j : groups[g]) try_center(rows, row, j, centers, group, bound);
+            for (label_t j : groups[g]) try_center(rows, row, j, centers, lower_to);
     }
     s.total.scanned += count, s.total.pairs += count * among.count;
 }

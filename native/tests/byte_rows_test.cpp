@@ -134,6 +134,71 @@ Count compare_all(const Kernels& set, const ByteKernels& kernels, float shrink) 
     return all;
 }
 
+// ---- lower bounds in 16 bits ----
+
+struct KeptBounds {
+    int wrong = 0;  // bounds above the distance that is left after all moves
+    int loose = 0;  // bounds more than a unit below it for each rounding
+};
+
+// Sets bounds and moves the centres of their groups, some of them not at all.
+KeptBounds compare_kept(float norm, double scale) {
+    KeptBounds out;
+    constexpr index_t COUNT = 16, GROUPS = 13;
+    constexpr int MOVES = 5;
+    ByteRows bytes;
+    bytes.scale = scale;
+    const Real size = static_cast<Real>(norm) / static_cast<Real>(scale), unit = size * 0x1p-14L;
+    std::mt19937 rng(11);
+    std::uniform_real_distribution<double> uniform;
+    for (int round = 0; round < 100; ++round) {
+        std::uint16_t kept[COUNT];
+        plain::LowerBounds bounds(norm, plain::LowerBounds::share_of(bytes), kept);
+        bounds.fill_up(GROUPS, COUNT);
+        Real left[GROUPS];
+        bool held[GROUPS];
+        for (index_t g = 0; g < GROUPS; ++g) {
+            const auto bound = static_cast<float>(static_cast<Real>(std::exp(-9 * uniform(rng))) * 8 * size);
+            bounds.set(g, bound);
+            left[g] = bound, held[g] = left[g] < 1.99L * size;
+        }
+        float least = 0;
+        for (int move = 0; move < MOVES; ++move) {
+            float drift[COUNT] = {};
+            for (index_t g = 0; g < GROUPS; ++g) {
+                if (rng() % 3 > 0)
+                    drift[g] = static_cast<float>(std::exp(-20 * uniform(rng)) * static_cast<double>(size));
+                left[g] -= static_cast<Real>(drift[g]);
+            }
+            least = bounds.decrease(drift, COUNT);
+        }
+        const float last = static_cast<float>(left[2] * 0.75L);
+        if (round % 2) bounds.lower_to(2, last), left[2] = std::min<Real>(left[2], last);
+        for (index_t g = 0; g < GROUPS; ++g) {
+            const Real bound = bounds[g];
+            out.wrong += bound > std::max<Real>(left[g], 0) || (round % 2 == 0 && bound < static_cast<Real>(least));
+            // The same comparison, in units.
+            const float distance = bounds[g] + (rng() % 3 - 1.0f) * static_cast<float>(unit / 9);
+            out.wrong += distance >= 0 && bounds.open(g, bounds.whole_units(distance)) == (distance < bounds[g]);
+            out.loose += held[g] && left[g] - bound > (MOVES + 1) * unit;
+        }
+        for (index_t g = GROUPS; g < COUNT; ++g) out.wrong += kept[g] != 65535;
+    }
+    return out;
+}
+
+void check_kept_bounds() {
+    for (const double scale : {0x1p-60, 1.0, 0x1p60})
+        for (const float norm : {1e-3f, 1.0f, 3.0f, 1e6f}) {
+            const KeptBounds found = compare_kept(norm, scale);
+            check(found.wrong == 0, "a bound in 16 bits is too large");
+            check(found.loose == 0, "a bound in 16 bits is much too small");
+        }
+    // Where float32 cannot hold the unit, bounds prove nothing.
+    for (const double scale : {0x1p-300, 0x1p-110, 0x1p130, 0x1p300})
+        check(compare_kept(1, scale).wrong == 0, "a bound without a unit is too large");
+}
+
 // ---- products of bytes ----
 
 // Two neighbours as large as rows may have them; the first two give the largest sums.
@@ -289,6 +354,7 @@ void check_kernels(const Kernels& set, const ByteKernels& kernels) {
 }  // namespace
 
 int main() {
+    check_kept_bounds();
     for (const Kernels* set : available_kernels())
         for (const ByteKernels* kernels : available_byte_kernels(*set)) check_kernels(*set, *kernels);
     return failed != 0;

@@ -16,6 +16,7 @@ F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U64 = NDArray[np.uint64]
+U16 = NDArray[np.uint16]
 Labels = NDArray[np.int32]
 Nodes = tuple[I64, I64, I64, I64, float]  # of a tree: parent, height, center, leaf, unit
 Lists = tuple[I64, I32, F64]  # start, node, distance; list i is start[i] to start[i + 1]
@@ -113,7 +114,7 @@ def assign_bytes(
     moved: F32 | None,
     labels: Labels,
     upper: F32,
-    lower: F32,
+    lower: U16,
     changes: Changes | None,
 ) -> tuple[int, int, int, int]: ...
 def assign_elkan(

@@ -10,6 +10,7 @@ view = _native.dense(X)
 centers = X[:k].copy()
 none = np.empty((0, d))
 f32 = lambda *shape: np.zeros(shape, dtype=np.float32)
+u16 = lambda *shape: np.zeros(shape, dtype=np.uint16)
 i32 = lambda *shape: np.zeros(shape, dtype=np.int32)
 i64 = lambda *values: np.array(values, dtype=np.int64)
 f64 = lambda *shape: np.zeros(shape)
@@ -54,7 +55,7 @@ CSR_START = "indptr of a CSR matrix must rise from 0 to the number of its values
 BYTES = (
     "_native.assign_bytes({0}, _native.byte_rows(view), centers, {1}, {2}, {3}, {4}, "
     "f32(len({4})), "
-    "f32(len({4}), {5}), changes)"
+    "u16(len({4}), {5}), changes)"
 )
 EXCHANGE = (
     "_native.exchange_rows(X[:4], {}, i64(0, 4), i64(1, 1, 1, 1), i64(2, 2), i64(2, 2), {}, {}, {},"

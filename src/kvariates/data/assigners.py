@@ -125,7 +125,7 @@ class InMemoryAssigner:
         self.has_table = table_pays(rows, k)  # of running sums
         self._sums = self._new_sums(k, scale or SumScale.of(rows, weight))
         self._centers: F64 | None = None  # of the last assignment
-        self._overwritten: F64 | None = None  # how far they moved since, if they were overwritten
+        self._overwritten: F32 | None = None  # how far they moved since, if they were overwritten
 
     @property
     def scale(self) -> SumScale:
@@ -168,16 +168,16 @@ class InMemoryAssigner:
             return upper_bounds(moves)
         bounds = upper_bounds(squared_moves(before, centers))
         if overwritten is not None:
-            bounds += upper_bounds(overwritten)
-            bounds = np.nextafter(bounds, np.float32(np.inf))
+            bounds = sum_of_bounds(bounds, overwritten)
         return bounds
 
     def overwritten(self, moves: F64) -> None:
-        """Tell that the centres of the last assignment were overwritten, and moved so far.
+        """Tell that the centres of the last assignment were overwritten: squares of the moves.
 
-        Their cost is not known from then on.
+        They may be overwritten again. Their cost is not known from then on.
         """
-        self._overwritten = moves
+        bounds, before = upper_bounds(moves), self._overwritten
+        self._overwritten = bounds if before is None else sum_of_bounds(before, bounds)
 
     def labelled(self, centers: F64) -> Labelled:
         """The labels of these centres: known if they are those of the last assignment."""
@@ -240,8 +240,14 @@ def squared_moves(before: F64, after: F64) -> F64:
     return Rows.of(before).costs(after, np.arange(len(after), dtype=np.int32))
 
 
-def upper_bounds(squares: F64) -> NDArray[np.float32]:
+def upper_bounds(squares: F64) -> F32:
     """The roots of squared distances, rounded up to float32."""
     with np.errstate(over="ignore"):  # an infinite distance is a bound too
         roots = np.sqrt(squares).astype(np.float32)
     return np.nextafter(roots, np.float32(np.inf))
+
+
+def sum_of_bounds(bounds: F32, others: F32) -> F32:
+    """Rounded up."""
+    total: F32 = np.nextafter(bounds + others, np.float32(np.inf))
+    return total

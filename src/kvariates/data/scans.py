@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from kvariates import _native
 from kvariates.data.rows import F64, Labels, Rows
+from kvariates.numerics.draws import I64
 
 F32 = NDArray[np.float32]
 LabelChanges = _native.Changes
@@ -99,16 +100,16 @@ class ByteScan:
     """A first pass over bytes, and a lower bound for each group of centres. Dense rows only."""
 
     STEP = 64  # the size of a group is a multiple of it
-    SHARE = 0.1  # of the memory of a row, for its bounds
+    SHARE = 0.05  # of the memory of a row, for its bounds, of 16 bits
     BOUNDS = 20  # multiply-adds that a bound takes
 
     def __init__(self, rows: Rows, k: int, of_bytes: _native.ByteRows) -> None:
         self._rows, self._view, self._bytes = rows, rows.view, of_bytes
-        most = max(8, int(self.SHARE * rows.dtype.itemsize * rows.d / 4))
+        most = max(8, int(self.SHARE * rows.dtype.itemsize * rows.d / 2))
         self._size = self.STEP * -(-k // (self.STEP * most))
         self._order = np.arange(k, dtype=np.int32)
         self._upper = np.empty(rows.n, dtype=np.float32)
-        self._lower = np.empty((rows.n, _native.byte_bounds(k, self._size)), dtype=np.float32)
+        self._lower = np.empty((rows.n, _native.byte_bounds(k, self._size)), dtype=np.uint16)
         self.work = math.inf
 
     @classmethod
@@ -139,20 +140,29 @@ def grouped(centers: F64, size: int) -> Labels:
     They are halved again and again, by their distances to two far ones.
     """
     order = np.arange(len(centers), dtype=np.int32)
-    points, whole = Rows.of(centers), [(0, len(centers))]
+    whole = [(0, len(centers))]
     while whole:
         first, stop = whole.pop()
         if stop - first <= size:
             continue
         own = order[first:stop].astype(np.int64)
-        part = points.subset(own)
-        far = part.distances(centers[own[:1]], squared=True)[:, 0].argmax()
-        other = part.distances(centers[own[far : far + 1]], squared=True)[:, 0].argmax()
-        near = part.distances(centers[own[[far, other]]], squared=True)
+        far = _squares(centers, own, own[:1])[:, 0].argmax()
+        other = _squares(centers, own, own[far : far + 1])[:, 0].argmax()
+        near = _squares(centers, own, own[[far, other]])
         middle = first + (-(-(stop - first) // size) + 1) // 2 * size
         order[first:stop] = own[np.argsort(near[:, 0] - near[:, 1], kind="stable")]
         whole += [(first, middle), (middle, stop)]
     return order
+
+
+def _squares(centers: F64, some: I64, others: I64) -> F64:
+    """The squared distances between some centres and others.
+
+    Some are copied a few at a time: all at once would take as much memory as the centres.
+    """
+    parts = (some[at : at + 128] for at in range(0, len(some), 128))
+    to = centers[others]
+    return np.concatenate([Rows.of(centers[own]).distances(to, squared=True) for own in parts])
 
 
 class ElkanScan:

@@ -8,7 +8,7 @@ have assigners and updates. The loop does not look into centres: they need not b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -117,7 +117,7 @@ class MeanUpdate:
         return mean_centers(centers, statistics, self.unit, own=own)
 
 
-AT_ONCE = 2**15  # values of the means that are computed together
+AT_ONCE = 2**15  # values of the centres that are overwritten together
 
 
 @dataclass
@@ -137,20 +137,34 @@ class OverwritingUpdate:
         if statistics.changed == 0:
             return centers
         if statistics.counts.all():
-            size = max(1, AT_ONCE // centers.shape[1])
-            for first in range(0, len(centers), size):
-                some = slice(first, first + size)
-                self._move(centers, some, statistics.part(some))
+            for some in parts_of(centers):
+                part = statistics.part(some)
+                self._move(centers, some, mean_centers(centers[some], part, self.unit, own=True))
         else:
             filled = fill_empty_clusters(statistics, self.assigner)
-            self._move(centers, slice(len(centers)), filled)
+            means = mean_centers(centers, filled, self.unit, own=True)
+            self._move(centers, slice(len(centers)), means)
         self.assigner.overwritten(self.moves)
         return centers
 
-    def _move(self, centers: F64, some: slice, statistics: Statistics) -> None:
-        means = mean_centers(centers[some], statistics, self.unit, own=True)
-        self.moves[some] = squared_moves(centers[some], means)
-        centers[some] = means
+    def round(self, centers: F64, dtype: np.dtype[Any]) -> Floats:
+        """Move each centre to itself rounded to this dtype, and return it in this dtype."""
+        rounded: Floats = centers.astype(dtype, copy=False)
+        if rounded is not centers:
+            for some in parts_of(centers):
+                self._move(centers, some, rounded[some].astype(np.float64))
+            self.assigner.overwritten(self.moves)
+        return rounded
+
+    def _move(self, centers: F64, some: slice, to: F64) -> None:
+        self.moves[some] = squared_moves(centers[some], to)
+        centers[some] = to
+
+
+def parts_of(centers: F64) -> Iterator[slice]:
+    """Of about AT_ONCE values."""
+    size = max(1, AT_ONCE // centers.shape[1])
+    return (slice(first, first + size) for first in range(0, len(centers), size))
 
 
 @dataclass(frozen=True)
@@ -199,22 +213,27 @@ def refine(
         start = np.asarray(centers, dtype=np.float64)  # a step in float32 would round
         end = lloyd(assigner, start, in_place, stop, lambda *_: in_place.moves)
         assigner.forget_sums()
+        rounded = in_place.round(end.centers, data.dtype)
+        return _labelled(assigner, rounded, end.centers, end.n_iter, end.converged)
     else:
         end = lloyd(assigner, centers, MeanUpdate(assigner, unit), stop)
     rounded = end.centers.astype(data.dtype, copy=False)
     n_iter, converged, costs = end.n_iter, end.converged, end.costs
     del end  # its centres take as much memory as the next line needs
-    return replace(_labelled(assigner, rounded, n_iter, converged), costs=costs)
+    wide = rounded.astype(np.float64, copy=False)
+    return replace(_labelled(assigner, rounded, wide, n_iter, converged), costs=costs)
 
 
 def evaluated(data: Data, centers: Floats, n_iter: int, converged: bool) -> LloydResult:
     """These centres rounded to the rows' dtype, with their labels and cost."""
     rounded = centers.astype(data.dtype, copy=False)
-    return _labelled(data.assigner(len(centers), "lloyd"), rounded, n_iter, converged)
+    wide = rounded.astype(np.float64, copy=False)
+    return _labelled(data.assigner(len(centers), "lloyd"), rounded, wide, n_iter, converged)
 
 
 def _labelled(
-    assigner: ExactAssigner, rounded: Floats, n_iter: int, converged: bool
+    assigner: ExactAssigner, rounded: Floats, wide: F64, n_iter: int, converged: bool
 ) -> LloydResult:
-    found = assigner.labelled(rounded.astype(np.float64, copy=False))
+    """`wide`: the rounded centres in float64."""
+    found = assigner.labelled(wide)
     return LloydResult(rounded, found.labels, found.inertia, n_iter, converged, found.counts)
