@@ -28,7 +28,7 @@ cli.saved_model: load_model
 cli: main_of_command=main
 cuda.card: card_of CardArray LockedMemory source_of source_with
 cuda.costs: CANDIDATE_GROUPS=GROUPS
-cuda.filter: shape_for
+cuda.filter: Changes Filter frame_of is_small KEPT Shape shape_for
 cuda.row_stream: InspectedBlocks RowStream
 cuda.rows: defines_of
 dask.partitions: moves TOLERATED

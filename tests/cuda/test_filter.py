@@ -5,10 +5,9 @@ The kernels run on the processor, with tensor cores that lose as much as any car
 
 import numpy as np
 import pytest
+from api import KEPT, Changes, Filter, Shape, frame_of, is_small, shape_for
 from cuda.on_host import HostCard
 from laws.reference import dense_distances
-
-from kvariates.cuda.filter import KEPT, Changes, Filter, Shape, frame_of, is_small, shape_for
 
 STEPS = dict.fromkeys([1, 2, 3, 5, 15, 16], 1) | dict.fromkeys([17, 31, 33, 64, 100, 128], 8)
 

@@ -145,7 +145,7 @@ class CardBlockAssigner(LloydOnCard):
         for part in self._stream:
             rows, labels = part.rows, part.of(self._labels)
             self._filter.nearest(rows, given, labels)
-            rows.run("count_labels", rows.n, labels, rows.n, counts)
+            rows.add_counts(labels, counts)
             total.add(rows, rows.costs(given, labels), self._weight_of(part))
         self._centers = given
         return Labelled(rounded_total(total.value), counts.get())

@@ -24,6 +24,10 @@ from numpy.typing import DTypeLike, NDArray
 from kvariates.extras import needed
 
 USE_CPU = "use device='cpu'"
+FORKED = (
+    "the GPU was opened before this process was forked, and cannot be used in the child. Start "
+    "processes by 'spawn' (multiprocessing), or open it in the child only."
+)
 FOLDER = "kvariates.cuda"
 READ_ONLY = 8  # CU_MEMHOSTREGISTER_READ_ONLY
 NO_FUSING = "-fmad=false"  # a fused multiply-add rounds once where the reference rounds twice
@@ -290,10 +294,7 @@ class Card:
 
     def _enter(self) -> None:
         if os.getpid() != self._process:
-            raise CardError(
-                "the GPU was opened before this process was forked, and cannot be used in the "
-                "child. Start processes by 'spawn' (multiprocessing), or open it in the child only."
-            )
+            raise CardError(FORKED)
         self._device.set_current()
 
     def _do(self, call: str, *args: Any) -> Any:
@@ -372,6 +373,8 @@ def _kept_programs(core: Any) -> Any:
 
 def _why_no_card(error: Exception) -> str:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if "NOT_INITIALIZED" in reason:  # whatever opened it: this library or another one
+        return FORKED
     return (
         f"device='cuda' found no usable NVIDIA GPU ({reason}). It needs a driver for CUDA 13 "
         f"(580 or newer). Otherwise {USE_CPU}."

@@ -16,6 +16,7 @@ from kvariates.numerics.draws import I64
 
 FILE, BLOCK = "rows.cu", 256
 TYPES = {"float16": "half_t", "float32": "float", "float64": "double"}
+MOST_COUNTERS = 48 * 1024  # bytes of shared memory, for the counts of labels
 BIN_BYTES = 4 * 4 * 2048  # of shared memory, for the pieces of exact sums
 
 
@@ -154,8 +155,14 @@ class CardRows:
 
     def counts(self, labels: CardArray, k: int) -> NDArray[np.int64]:
         counts = self.card.zeros(k, np.int64)
-        self.run("count_labels", self.n, labels, self.n, counts)
+        self.add_counts(labels, counts)
         return counts.get()
+
+    def add_counts(self, labels: CardArray, counts: CardArray) -> None:
+        """Add the rows of each label to `counts`."""
+        k = len(counts)
+        own = 4 * k if 4 * k <= MOST_COUNTERS else 0
+        self.run("count_labels", self.n, labels, self.n, k, own, counts, shared=own)
 
 
 class ExactTotal:

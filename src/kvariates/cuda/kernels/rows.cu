@@ -143,9 +143,19 @@ KERNEL exact_bins(const double* term, const double* weight, index_t n, word_t* p
     }
 }
 
-// The rows of each label.
-KERNEL count_labels(const label_t* labels, index_t n, word_t* counts) {
-    for (index_t i = thread_index(); i < n; i += thread_count()) atomicAdd(counts + labels[i], 1ull);
+// The rows of each label. A block counts in shared memory, if that has room for k counters (`own`).
+KERNEL count_labels(const label_t* labels, index_t n, index_t k, index_t own, word_t* counts) {
+    SHARED(unsigned, count);
+    if (!own) {
+        for (index_t i = thread_index(); i < n; i += thread_count()) atomicAdd(counts + labels[i], 1ull);
+        return;
+    }
+    for (index_t j = threadIdx.x; j < k; j += blockDim.x) count[j] = 0;
+    __syncthreads();
+    for (index_t i = thread_index(); i < n; i += thread_count()) atomicAdd(count + labels[i], 1u);
+    __syncthreads();
+    for (index_t j = threadIdx.x; j < k; j += blockDim.x)
+        if (count[j]) atomicAdd(counts + j, static_cast<word_t>(count[j]));
 }
 
 // No label yet.
