@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from kvariates import KMeans
-from kvariates.sources import blocks
 
 ON_CARD = "torch", "cupy"
 
@@ -315,15 +314,11 @@ def test_what_has_no_kernel_says_so(options):
     one_line(error, next(iter(options)))
 
 
-def test_sparse_rows_and_blocks():
+def test_sparse_rows():
     from scipy import sparse
 
     with pytest.raises((TypeError, ValueError), match="device='cpu'") as error:
         KMeans(5, device="cuda").fit(sparse.csr_array(made()))
-    one_line(error)
-    source = blocks(made(50_000, 4))  # not built yet
-    with pytest.raises((TypeError, ValueError), match="device='cpu'") as error:
-        KMeans(5, device="cuda", init=made(5, 4), n_init=1).fit(source)
     one_line(error)
 
 

@@ -29,6 +29,7 @@ FORKED = (
     "processes by 'spawn' (multiprocessing), or open it in the child only."
 )
 FOLDER = "kvariates.cuda"
+SMALL_COPY = 2**16  # bytes up to which a copy to the card is not waited for
 READ_ONLY = 8  # CU_MEMHOSTREGISTER_READ_ONLY
 NO_FUSING = "-fmad=false"  # a fused multiply-add rounds once where the reference rounds twice
 
@@ -153,10 +154,13 @@ class Card:
         return out
 
     def copy_in(self, values: NDArray[Any], out: CardArray) -> None:
+        # The driver copies memory that is not locked before it returns. A copy is not locked.
+        small = values.copy() if values.nbytes <= SMALL_COPY else values
         self._do(
-            "cuMemcpyHtoDAsync", out.pointer, values.ctypes.data, out.nbytes, self._stream.handle
+            "cuMemcpyHtoDAsync", out.pointer, small.ctypes.data, out.nbytes, self._stream.handle
         )
-        self.wait()  # `values` may change when this has returned
+        if small is values:
+            self.wait()  # `values` may change when this has returned
 
     def copy_out(self, array: CardArray, out: NDArray[Any]) -> None:
         self._do(
