@@ -272,6 +272,203 @@ def test_no_rows(card):
     Labelled(card, np.empty((0, 3)), 5).check(np.zeros((5, 3)))
 
 
+# ---- limits ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["within", "within_first", "without"])
+def limits(monkeypatch, request):
+    """Whether rows with limits are compared with these, and rows without them in the same way."""
+    most = 2**30
+    within, first = {"within": (1, most), "within_first": (1, 1), "without": (most, most)}[
+        request.param
+    ]
+    monkeypatch.setattr("kvariates.cuda.filter.WITHIN", within)
+    monkeypatch.setattr("kvariates.cuda.filter.WITHIN_FIRST", first)
+
+
+def a_little(rng, X, C, labels):
+    return C + 1e-3 * np.abs(X).mean() * rng.normal(size=C.shape)
+
+
+def some_far(rng, X, C, labels):
+    return C + np.abs(X).mean() * rng.normal(size=C.shape) * (rng.random((len(C), 1)) < 0.1)
+
+
+def one_away(rng, X, C, labels):
+    C = C.copy()
+    C[rng.integers(len(C))] += 1e9 * np.abs(X).mean()
+    return C
+
+
+def swapped(rng, X, C, labels):
+    C = C.copy()
+    i, j = rng.integers(len(C), size=2)
+    C[[i, j]] = C[[j, i]]
+    return C
+
+
+def onto_rows(rng, X, C, labels):
+    C = C.copy()
+    C[rng.integers(len(C), size=3)] = X[rng.integers(len(X), size=3)]
+    return C
+
+
+def onto_another(rng, X, C, labels):
+    C = C.copy()
+    C[rng.integers(len(C), size=2)] = C[0]
+    return C
+
+
+def to_means(rng, X, C, labels):
+    return np.array([X[labels == j].mean(0) if (labels == j).any() else C[j] for j in range(len(C))])
+
+
+def not_at_all(rng, X, C, labels):
+    return C
+
+
+MOVES = [
+    a_little, to_means, swapped, some_far, onto_rows, one_away, to_means, onto_another, a_little,
+    not_at_all,
+]  # fmt: skip
+WIDE = Shape(2, 32, 4, 128, 4, wide=True)
+
+
+@pytest.mark.parametrize("make", [normal, ties, near_ties, shifted, far_row, far_center, tiny, equal])
+@pytest.mark.parametrize(
+    "size", [(150, 3, 20), (200, 31, 131), (130, 128, 63), (100, 200, 70)], ids=str
+)
+def test_labels_after_moves_are_those_of_the_reference(card, limits, size, make):
+    n, d, k = size
+    rng = np.random.default_rng(size)
+    X, C = make(rng, n, d, k)
+    labelled = Labelled(card, X, k, shape=WIDE if d == 31 else None).check(C)
+    for move in MOVES:
+        C = move(rng, X, C, labelled.labels.get())
+        labelled.check(C, bounded=True)
+
+
+def test_rows_with_many_hits_are_compared_again(card, limits, monkeypatch):
+    """Margins are larger than all distances."""
+    monkeypatch.setattr("kvariates.cuda.filter.MARGINS", (1e9, 1e3, 1e9))
+    rng = np.random.default_rng(0)
+    X, C = normal(rng, 200, 16, 80)
+    labelled = Labelled(card, X, 80).check(C)
+    for move in (a_little, swapped, to_means):
+        C = move(rng, X, C, labelled.labels.get())
+        labelled.check(C, bounded=True)
+
+
+def test_margins_follow_the_hits(card, monkeypatch):
+    monkeypatch.setattr("kvariates.cuda.filter.WITHIN", 1)
+    rng = np.random.default_rng(0)
+    X, C = normal(rng, 200, 16, 80)
+    for first, most in ((1e3, 3), (1e-3, 100)):
+        monkeypatch.setattr("kvariates.cuda.filter.MARGINS", (1e9, first, most))
+        labelled = Labelled(card, X, 80).check(C).check(C + 0.01, bounded=True)
+        assert (labelled.filter._margins.get()[1] < first) == (first > 1)
+
+
+def broken_between_calls(card, X, C, moves, seed=0, **more):
+    """How many labels, and bounds of rows, are wrong after moves of the centres."""
+    rng, wrong = np.random.default_rng(seed), 0
+    labelled = Labelled(card, X, len(C), **more)
+    for i, move in enumerate([not_at_all, *moves]):
+        C = move(rng, X, C, labelled.labels.get())
+        moved = card.zeros(len(C), np.float64) if i else None
+        labelled.filter.nearest(card.put(C), labelled.labels, labelled.changes, moved)
+        distance, label = distances_in_long_double(labelled, C), labelled.labels.get()
+        if not ((label >= 0) & (label < len(C))).all():
+            return wrong + 1
+        upper, lower = labelled.filter._bounds.get().astype(np.longdouble).T
+        own = np.take_along_axis(distance, label[:, None], 1)[:, 0]
+        wrong += int((dense_distances(X, C).argmin(axis=1) != label).sum())
+        np.put_along_axis(distance, label[:, None], np.inf, 1)
+        wrong += int((own > upper).sum() + (lower > distance.min(axis=1)).sum())
+    return wrong
+
+
+STEADY = [a_little, to_means, to_means, swapped, a_little, onto_rows, a_little, not_at_all]
+
+
+@pytest.mark.parametrize("make", [normal, near_ties, shifted, ties])
+@pytest.mark.parametrize("size", [(150, 3, 20), (200, 31, 131), (100, 200, 70)], ids=str)
+def test_bounds_after_moves_hold(card, limits, size, make):
+    n, d, k = size
+    X, C = make(np.random.default_rng(size), n, d, k)
+    assert broken_between_calls(card, X, C, STEADY, shape=WIDE if d == 31 else None) == 0
+
+
+def low_limits(card, X, C, monkeypatch, change=None):
+    """How many limits of rows are below the value of the row's own centre.
+
+    `change`: of the arguments of the kernel that makes the limits.
+    """
+    labelled = Labelled(card, X, len(C)).check(C)
+    labelled.filter._bounds.put(np.zeros((len(X), 2), np.float32))  # of no use
+    C = C + 0.01 * np.abs(X).mean()
+    frame = labelled.filter.halves.frame.get().astype(np.longdouble)
+    wrong, run = [], HostCard.run
+
+    def watched(self, file, name, grid, block, *args, **more):
+        args = list(args)
+        if name == "choose_rows" and change:
+            values = args[change[0]].get()
+            values[:, change[1]] = 0
+            args[change[0]] = self.put(values)
+        run(self, file, name, grid, block, *args, **more)
+        if name == "choose_rows":
+            count = int(args[5].get()[3])
+            rows, limits = args[4].get()[:count], args[11].get()[:count].astype(np.longdouble)
+            v, w = ((A.astype(np.longdouble) - frame[1:]) * frame[0] for A in (X, C))
+            v, w = v[rows], w[labelled.labels.get()[rows]]
+            own = np.square(w).sum(axis=1) / 2 - (v * w).sum(axis=1)
+            assert count == len(X)
+            wrong.append(int((limits[:, 0] - limits[:, 1] * (1 - 2.0**-20) < own).sum()))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HostCard, "run", watched)
+        labelled.filter.nearest(card.put(C), labelled.labels, labelled.changes, card.zeros(1, float))
+    return sum(wrong)
+
+
+@pytest.mark.parametrize("d", [3, 16, 33, 128, 200])
+@pytest.mark.parametrize("make", [normal, near_ties, shifted, ties])
+def test_limits_are_not_below_the_own_center(card, monkeypatch, d, make):
+    monkeypatch.setattr("kvariates.cuda.filter.MARGINS", (0, 0, 3))
+    X, C = make(np.random.default_rng(d), 90, d, 50)
+    assert low_limits(card, X, C, monkeypatch) == 0
+
+
+@pytest.mark.parametrize("change", [(7, 1), (9, 2)], ids=["rows", "centers"])
+def test_limits_without_an_error_are_found(card, monkeypatch, change):
+    monkeypatch.setattr("kvariates.cuda.filter.MARGINS", (0, 0, 3))
+    X, C = normal(np.random.default_rng(6), 200, 16, 80)
+    assert low_limits(card, X, C, monkeypatch, change) > 0
+
+
+@pytest.mark.parametrize("mistake", ["hits", "moves", "limits"])
+def test_a_mistake_in_limits_is_found(card, monkeypatch, mistake):
+    monkeypatch.setattr("kvariates.cuda.filter.WITHIN", 1)
+    X, C = normal(np.random.default_rng(6), 200, 16, 80)
+    run = HostCard.run
+
+    def spoiled(self, file, name, grid, block, *args, **more):
+        args = list(args)
+        if name == "choose_rows" and mistake == "moves":
+            args[0] = self.zeros(args[0].shape, np.float32)
+        run(self, file, name, grid, block, *args, **more)
+        if name == "choose_rows" and mistake == "limits":
+            values = args[11].get()
+            values[:, 0] -= 1.05 * values[:, 1] + 1e-3 * np.abs(values[:, 0])
+            args[11].put(values)
+
+    assert broken_between_calls(card, X, C, STEADY) == 0
+    monkeypatch.setattr(HostCard, "run", spoiled)
+    more = {"HIT": "+ 0.1f * fabsf(limit[from + r]) <="} if mistake == "hits" else {}
+    assert broken_between_calls(card, X, C, STEADY, **more) > 0
+
+
 # ---- bounds --------------------------------------------------------------------------------------
 
 
