@@ -433,7 +433,7 @@ def _check_launch(
         raise KernelError(f"{title}: {expected} arguments are expected, {len(args)} were given")
     if not 1 <= block <= THREADS:
         raise KernelError(f"{title}: a block of {block} threads")
-    if not 0 <= shared <= SHARED:
+    if not 0 <= shared <= self.shared_memory:
         raise KernelError(f"{title}: {shared} bytes of shared memory")
 
 

@@ -20,7 +20,6 @@ from kvariates.cuda.rows import CardRows, ExactTotal, rounded_total, upload
 from kvariates.cuda.sums import ClusterTable
 from kvariates.data.assigners import FarRows, Labelled
 from kvariates.data.block_data import BlockCosts, BlockData
-from kvariates.data.exact_sums import to_float
 from kvariates.data.rows import F64, NARROWEST, OVERFLOW, WIDEST
 
 
@@ -48,11 +47,9 @@ class CardBlockData(BlockData):
         total = ExactTotal(self.stream.card)
         for part in self.stream:
             total.add(part.rows, part.rows.costs(mean, None), None)
-        found = total.value
-        if found is not None:
-            spread = to_float(found) / (self.n * self.d)
-            if NARROWEST <= spread < WIDEST:
-                return spread
+        spread = rounded_total(total.value) / (self.n * self.d)
+        if NARROWEST <= spread < WIDEST:
+            return spread
         return super().spread()  # it says what is wrong, if something is
 
     def assigner(self, k: int, scan: Any = "auto") -> CardBlockAssigner:  # type: ignore[override]

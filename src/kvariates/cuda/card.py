@@ -31,7 +31,6 @@ FORKED = (
 FOLDER = "kvariates.cuda"
 SMALL_COPY = 2**16  # bytes up to which a copy to the card is not waited for
 READ_ONLY = 8  # CU_MEMHOSTREGISTER_READ_ONLY
-NO_FUSING = "-fmad=false"  # a fused multiply-add rounds once where the reference rounds twice
 
 
 class CardError(RuntimeError):
@@ -90,10 +89,6 @@ class CardArray:
         step = self.nbytes // len(self) if len(self) else 0
         shape = (stop - first, *self.shape[1:])
         return CardArray(self.card, self.pointer + first * step, shape, self.dtype, self.owner)
-
-    def viewed(self, shape: tuple[int, ...]) -> CardArray:
-        """The same values in another shape."""
-        return CardArray(self.card, self.pointer, shape, self.dtype, self.owner)
 
 
 class Card:
@@ -235,9 +230,14 @@ class Card:
         if grid <= 0:
             return
         self._enter()
-        kernel = self._kernel(file, name, defines or {})
-        config = self._core.LaunchConfig(grid=grid, block=block, shmem_size=shared)
-        self._core.launch(self._stream, config, kernel, *map(_argument, args))
+        try:
+            kernel = self._kernel(file, name, defines or {})
+            config = self._core.LaunchConfig(grid=grid, block=block, shmem_size=shared)
+            self._core.launch(self._stream, config, kernel, *map(_argument, args))
+        except CardError:
+            raise
+        except Exception as error:
+            raise self._no_kernel(name, shared, error) from error
 
     def _kernel(self, file: str, name: str, defines: dict[str, Any]) -> Any:
         key = file, tuple(sorted(defines.items()))
@@ -278,9 +278,10 @@ class Card:
         key = self._core.utils.make_program_cache_key(
             code=source, code_type="c++", options=options, target_type="cubin"
         )
-        known = cache.get(key)
-        if known is not None:
-            return self._core.ObjectCode.from_cubin(known)
+        with suppress(OSError):
+            known = cache.get(key)
+            if known is not None:
+                return self._core.ObjectCode.from_cubin(known)
         compiled = program.compile("cubin")
         with suppress(OSError):  # a full or read-only disk: it is compiled again next time
             cache[key] = compiled
@@ -291,10 +292,6 @@ class Card:
     def wait(self) -> None:
         """Until everything that was started is done."""
         self._do("cuStreamSynchronize", self._stream.handle)
-
-    @property
-    def stream(self) -> int:
-        return int(self._stream.handle)
 
     def _enter(self) -> None:
         if os.getpid() != self._process:
@@ -307,6 +304,12 @@ class Card:
         if int(status) != 0:
             raise CardError(f"{self.name}: {call} failed ({status.name}). Otherwise {USE_CPU}.")
         return values[0] if len(values) == 1 else values
+
+    def _no_kernel(self, name: str, shared: int, error: Exception) -> Exception:
+        if "OUT_OF_MEMORY" in str(error):
+            return self._no_room(shared, error)
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return CardError(f"{self.name}: {name} cannot be started ({reason}). Otherwise {USE_CPU}.")
 
     def _no_room(self, size: int, error: Exception) -> Exception:
         if "OUT_OF_MEMORY" not in str(error):

@@ -14,7 +14,7 @@ from kvariates.cuda.card import CardArray
 from kvariates.cuda.filter import Changes, Filter
 from kvariates.cuda.rows import BLOCK, CardRows, blocks_for, defines_of
 from kvariates.data.exact_sums import unscaled
-from kvariates.data.row_costs import Proposal, RowCosts
+from kvariates.data.row_costs import Proposal, masses_of
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 
@@ -122,9 +122,9 @@ class CardCosts:
 
     def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
         given = self._card.put(candidates)
-        self._candidates = candidates, given
         pieces = self._card.zeros((len(candidates), 4), np.uint64)
         self._compare(given, pieces)
+        self._candidates = candidates, given
         return [sum(p << 32 * i for i, p in enumerate(own)) for own in pieces.get().tolist()]
 
     def lower_to(self, candidates: F64, best: int, name: int) -> int:
@@ -138,12 +138,14 @@ class CardCosts:
 
     def _compare(self, centers: CardArray, pieces: CardArray | None) -> None:
         """Note which of up to 32 centres lower the cost of each row, and by how much in all."""
+        self._candidates = None
         self._card.clear(self._passed)
         rows, d, first = self._rows, self._rows.d, 0
         while first < len(centers):
             left = len(centers) - first
             m = next(size for size in GROUPS if size <= left)
-            shared = 8 * m * d if d >= 16 and 8 * m * d <= MOST_SHARED else 0
+            most = min(MOST_SHARED, self._card.shared_memory)
+            shared = 8 * m * d if d >= 16 and 8 * m * d <= most else 0
             defines = {**self._defines, "M": m, "D": d if d < 16 else 0}
             if shared:
                 defines["CENTERS_IN_SHARED"] = 1
@@ -212,8 +214,8 @@ class CardCosts:
         return out
 
     def masses(self, k: int, exponent: int) -> list[int]:
-        host: Any = _HostSums(self._nearest.get(), self._weight)
-        return RowCosts.masses(host, k, exponent)
+        weight = None if self._weight is None else self._weight.get()
+        return masses_of(self._nearest.get(), weight, k, exponent)
 
     def by_weight(self) -> CardCosts:
         ones = self._card.empty(self._rows.n, np.float64)
@@ -233,12 +235,3 @@ class CardCosts:
 
     def _fill(self, values: CardArray, value: float) -> None:
         self._run("fill", len(values), values, len(values), self._card.put(np.array([value])))
-
-
-class _HostSums:
-    """What `RowCosts.masses` reads: nearest centres and weights in host memory."""
-
-    def __init__(self, nearest: Any, weight: CardArray | None) -> None:
-        self.nearest, self.rows = nearest, self
-        self.n = len(nearest)
-        self.weight = None if weight is None else weight.get()

@@ -11,7 +11,7 @@ import numpy as np
 from kvariates.cuda.card import CardArray
 from kvariates.cuda.costs import CardCosts
 from kvariates.cuda.filter import Changes, Filter
-from kvariates.cuda.rows import CardRows, host_rows, upload
+from kvariates.cuda.rows import CardRows, upload
 from kvariates.cuda.sums import CardStatistics, ClusterTable
 from kvariates.data.assigners import (
     FarRows,
@@ -69,7 +69,7 @@ class CudaData:
     def canonical(self) -> tuple[CudaData, I64] | None:
         if self.n * self.d > SMALL:
             return None
-        X = host_rows(self.rows)
+        X = self.rows.X.get()
         order = Rows.of(X).canonical_order()
         assert order is not None  # noqa: S101
         card = self.rows.card
@@ -142,7 +142,7 @@ class LloydOnCard(MakesCenters):
         after = mean_centers(before, filled, unit)
         moves = squared_moves(before, after)
         table = statistics.table
-        made = CardStatistics(statistics.changed, self._card.put(after), moves, table, self, filled)
+        made = CardStatistics(statistics.changed, self._card.put(after), moves, table, self)
         return made, self._card.put(moves)
 
     # -- what is asked beside and after it ---------------------------------------------------------

@@ -70,8 +70,12 @@ class Shape:
     wide: bool = False  # whether four warps multiply together (wgmma, compute capability 9.0)
 
     def __post_init__(self) -> None:
-        if not self.steps and self.width < 64:
-            raise ValueError("rows that pass through memory need at least two parts of 32 features")
+        if (
+            not self.steps and self.width < 96
+        ):  # the next bias is stored two barriers before its use
+            raise ValueError(
+                "rows that pass through memory need at least three parts of 32 features"
+            )
 
     @property
     def rows(self) -> int:

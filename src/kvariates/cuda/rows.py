@@ -91,10 +91,7 @@ class CardRows:
         """As `Rows.spread`."""
         mean = self._column_sums().values / self.n
         cost = self.costs(self.card.put(mean), None)
-        total = self.exact_total(cost, None)
-        if total is None:
-            raise ValueError(OVERFLOW)
-        spread: float = to_float(total) / (self.n * self.d)
+        spread = rounded_total(self.exact_total(cost, None)) / (self.n * self.d)
         if not spread < WIDEST:
             raise ValueError(OVERFLOW)
         if spread < NARROWEST and self._varies():
@@ -186,11 +183,6 @@ def rounded_total(total: int | None) -> float:
         return np.inf if total is None else to_float(total)
     except OverflowError:
         return np.inf
-
-
-def host_rows(rows: CardRows) -> Any:
-    """A copy of all rows in host memory."""
-    return rows.X.get()
 
 
 def upload(card: Card, values: F64 | None) -> CardArray | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from kvariates.cuda.card import CardArray
 from kvariates.cuda.filter import Changes
-from kvariates.cuda.rows import BLOCK, CardRows, blocks_for, defines_of
+from kvariates.cuda.rows import BLOCK, CardRows, blocks_for, defines_of, rounded_total
 from kvariates.data.cluster_sums import ExactStatistics, SumScale
-from kvariates.data.exact_sums import LIMBS, ExactSums, to_float
+from kvariates.data.exact_sums import LIMBS, ExactSums
 from kvariates.data.rows import F64
 
 FILE = "sums.cu"
@@ -81,7 +81,6 @@ class CardStatistics:
     moves: F64  # squared, of the centres
     table: ClusterTable
     assigner: CostOfLabels
-    filled: Any = field(default=None)  # the ExactStatistics, if empty clusters were filled
 
     @cached_property
     def on_host(self) -> ExactStatistics:
@@ -101,4 +100,4 @@ class CardStatistics:
 
     @cached_property
     def cost(self) -> float:
-        return to_float(self.assigner.exact_cost())
+        return rounded_total(self.assigner.exact_cost())

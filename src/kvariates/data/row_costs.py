@@ -78,7 +78,8 @@ class Costs(Protocol):
         """The row at which the running sum passes the goal. Pre: 0 <= goal < total.
 
         `pending` are centres, named from `first` on, that were not taken in. The row is measured to
-        them, and its cost is lowered.
+        them, and its cost is lowered. Pre: from one draw to the next, pending centres only become
+        more.
         """
 
     def rows_at(self, goals: list[int]) -> I64:
@@ -173,16 +174,20 @@ class RowCosts:
         return rows
 
     def masses(self, k: int, exponent: int) -> list[int]:
-        sums = np.zeros((k, LIMBS), dtype=np.int64)
-        weight = np.ones(self.rows.n) if self.weight is None else self.weight
-        np.add.at(sums, self.nearest, cut(weight, exponent))
-        return whole(sums)
+        return masses_of(self.nearest, self.weight, k, exponent)
 
     def by_weight(self) -> RowCosts:
         return RowCosts(self.rows, self.weight, np.ones(self.rows.n), self.nearest)
 
     def _state(self) -> tuple[F64, Labels, F64 | None, NDArray[np.uint64] | None, int]:
         return self.cost, self.nearest, self.weight, self._sums, self._exponent
+
+
+def masses_of(nearest: Labels, weight: F64 | None, k: int, exponent: int) -> list[int]:
+    """The exact weight of the rows nearest to each of k centres."""
+    sums = np.zeros((k, LIMBS), dtype=np.int64)
+    np.add.at(sums, nearest, cut(np.ones(len(nearest)) if weight is None else weight, exponent))
+    return whole(sums)
 
 
 class ShardedCosts:

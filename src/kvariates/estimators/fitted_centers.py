@@ -80,7 +80,7 @@ class FittedCenters(
         return {name: value for name, value in state.items() if kept or name != "labels_"}
 
     def _fit_record(self) -> FitRecord:
-        labels = vars(self).get("labels_")
+        labels = host_copy(vars(self).get("labels_"))
         return FitRecord(
             type(self).__name__, self._in_words, int(self.n_clusters),
             host_copy(self.cluster_centers_),
