@@ -28,7 +28,7 @@ KEPT = 8  # counters; behind them is an address for tests
 HITS = 8  # scores up to its limit that are kept of a row
 WITHIN = 65  # centres from which on rows with a limit are compared with it
 WITHIN_FIRST = 2**20  # the same for the first call, where rows have no limits yet
-MARGINS = 4.0, 2.0**-6, 3.0  # of limits: so many times the largest move, but at most this part of
+MARGINS = 4.0, 2.0**-6, 1.75  # of limits: so many times the largest move, but at most this part of
 # the distance at first; it changes so that a row has about so many hits
 SHAPES = (  # (warps of a block, centres of a tile, tiles in shared memory), the best first
     (8, 128, 6), (8, 128, 5), (8, 128, 4), (8, 128, 3), (8, 128, 2), (8, 64, 3), (8, 64, 2),
@@ -36,7 +36,7 @@ SHAPES = (  # (warps of a block, centres of a tile, tiles in shared memory), the
 )  # fmt: skip
 LEAST_ROOM = 4096  # for rows that are not decided at once; otherwise for an eighth of all rows
 RESIDENT_WARPS = {1: 24, 2: 24, 3: 16, 4: 16}  # of a processor; as many as registers allow: else 8
-MOST_WITHIN = {2: 16}  # the same for `find_within`
+MOST_WITHIN = 16  # the same for `find_within`
 MOST_STAGES = 3  # more do not help where rows stay in registers
 WIDE_STEPS = 5  # sixteens of features from which on wgmma takes less time than mma.sync (measured)
 
@@ -92,7 +92,7 @@ class Shape:
         tiles = left + self.stages * right if self.steps else self.stages * (left + right)
         biases = 24 if self.wide else 16
         results = max(12 * entries, 8 * HITS + 8 + entries)
-        return tiles + biases * self.tile + 8 * self.warps + 16 + results * self.rows
+        return tiles + biases * self.tile + 8 * self.warps + 32 + results * self.rows
 
     @property
     def least_warps(self) -> int:
@@ -306,7 +306,7 @@ class Filter:
         what = [*given, chosen, labels, *changes.arrays(), *lists, halves.squares, self._bounds]
         if self._k >= (WITHIN_FIRST if chosen is None else WITHIN):
             limits = None if chosen is None else self._limits
-            most = max(MOST_WITHIN.get(shape.steps, 64) // shape.warps, 1) * card.processors
+            most = max(MOST_WITHIN // shape.warps, 1) * card.processors
             card.run(
                 "filter.cu", "find_within", min(blocks, most), shape.rows, *what, limits, **how
             )

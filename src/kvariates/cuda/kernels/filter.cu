@@ -160,10 +160,11 @@ struct Entry {
 constexpr int MOST_HITS = MOST_CANDIDATES;
 struct Hits {
     int* counts;     // of each row of the block; only the first MOST_HITS are kept
-    float* limits;   // of each row and part: at the end
+    float* limits;   // of each row and part: at the end, and before it if there are many hits
     float* above;    // of each row: what is added to a score for a limit
     float* lows;     // MOST_HITS for each row, those of all rows together
     int* columns;
+    float* twice;    // the largest error of a score, twice
 };
 
 struct Memory {
@@ -270,7 +271,8 @@ struct Within {
         }
         const index_t place = first + threadIdx.x;  // of another row; there is a barrier before the first score
         hits.above[threadIdx.x] = __fadd_ru(w.limits && place < w.count ? w.limits[place].y : 0, twice);
-        hits.counts[threadIdx.x] = 0;
+        hits.limits[threadIdx.x] = infinite(), hits.counts[threadIdx.x] = 0;
+        *hits.twice = twice;
     }
     METHOD void keep(int r, int index, float score, int tile) {
         const int row = row_of(r), at = atomicAdd(hits.counts + row, 1);
@@ -278,6 +280,31 @@ struct Within {
             hits.lows[at * ROWS + row] = score;
             hits.columns[at * ROWS + row] = tile * TILE + column_of(index);
         }
+    }
+    // Leaves out the hits above the limits that have fallen. By all threads of a warp, to which the rows belong alone.
+    template <int HEIGHT>
+    METHOD void forget(int from) {
+        const int own = threadIdx.x % 4, row = row_of(from + own % HEIGHT), count = hits.counts[row];
+        if (own < HEIGHT && count > MOST_HITS / 2 && count <= MOST_HITS) {
+            float most = limit[from];
+#pragma unroll
+            for (int r = 1; r < HEIGHT; ++r) most = own == r ? limit[from + r] : most;
+            int kept = 0;
+            for (int e = 0; e < count; ++e) {
+                const float low = hits.lows[e * ROWS + row];
+                const int column = hits.columns[e * ROWS + row];
+                if (!(low <= most)) continue;
+                hits.lows[kept * ROWS + row] = low, hits.columns[kept * ROWS + row] = column;
+                ++kept;
+            }
+            hits.counts[row] = kept;
+            if (kept > MOST_HITS / 2) {  // without the margin
+                float least = hits.lows[row];
+                for (int e = 1; e < kept; ++e) least = fminf(least, hits.lows[e * ROWS + row]);
+                hits.limits[row] = __fadd_ru(least, *hits.twice);
+            }
+        }
+        __syncwarp();
     }
     // Scores of the rows from `from` on and of columns with the indices `base` and so on.
     template <int HEIGHT, int COUNT>
@@ -297,7 +324,9 @@ struct Within {
             float low = fminf(least[r], __shfl_xor_sync(ALL, least[r], 1));
             low = fminf(low, __shfl_xor_sync(ALL, low, 2));
             limit[from + r] = fminf(limit[from + r], __fadd_ru(low, hits.above[row_of(from + r)]));
+            if (PARTS == 1) limit[from + r] = fminf(limit[from + r], hits.limits[row_of(from + r)]);
         }
+        if (PARTS == 1) forget<HEIGHT>(from);
 #pragma unroll
         for (int r = 0; r < HEIGHT; ++r) {
             if (!(least[r] <= limit[from + r])) continue;
@@ -903,12 +932,12 @@ DEVICE Memory memory_at(unsigned char* all) {
     float* const bias = reinterpret_cast<float*>(all + TILES_BYTES);
     float* const largest = bias + BIAS_TILES * BIAS;
     float* const facts = largest + 2 * WARPS;
-    int* const counts = reinterpret_cast<int*>(facts + 4);
+    int* const counts = reinterpret_cast<int*>(facts + 8);
     float* const limits = reinterpret_cast<float*>(counts + ROWS);
     float* const above = limits + PARTS * ROWS;
     float* const lows = above + ROWS;
     return Memory{all, bias, largest, facts, reinterpret_cast<Entry*>(counts),
-                  Hits{counts, limits, above, lows, reinterpret_cast<int*>(lows + MOST_HITS * ROWS)}};
+                  Hits{counts, limits, above, lows, reinterpret_cast<int*>(lows + MOST_HITS * ROWS), facts + 4}};
 }
 
 #ifndef MIN_BLOCKS
@@ -920,7 +949,7 @@ DEVICE Memory memory_at(unsigned char* all) {
 #endif
 #define BOUNDED __launch_bounds__(THREADS, MIN_BLOCKS)
 #ifndef MIN_BLOCKS_WITHIN
-#define MIN_BLOCKS_WITHIN (KSTEPS == 2 && MIN_BLOCKS * WARPS > 16 ? 16 / WARPS : MIN_BLOCKS)  // MOST_WITHIN in filter.py
+#define MIN_BLOCKS_WITHIN (MIN_BLOCKS * WARPS > 16 ? 16 / WARPS : MIN_BLOCKS)  // MOST_WITHIN in filter.py
 #endif
 #define BOUNDED_WITHIN __launch_bounds__(THREADS, MIN_BLOCKS_WITHIN)
 
@@ -1057,7 +1086,7 @@ struct OwnCenter {
 // Adds the moves of the centres to the bounds of the rows, and lists the rows that may have another label. If the bounds
 // say so, that to the own centre is measured with halves first.
 // moves: of each centre, rounded up, scaled like the bounds. margins: see `OwnCenter`. Pre: 256 threads.
-KERNEL choose_rows(const float* moves, const index_t* sizes, const label_t* labels, Pair* bounds, int* list,
+KERNEL __launch_bounds__(256, 8) choose_rows(const float* moves, const index_t* sizes, const label_t* labels, Pair* bounds, int* list,
                    word_t* counters, const half_t* rows, const Pair* row_facts, const half_t* centers,
                    const Four* center_facts, const float* squares, Pair* limits, const float* margins) {
     __shared__ int waiting[256];
@@ -1137,7 +1166,7 @@ DEVICE void adapt(float* margins, word_t hits, word_t rows) {
     if (!rows) return;
     const float most = margins[2], of_a_row = static_cast<float>(hits) / static_cast<float>(rows);
     if (of_a_row > most) margins[OF_DISTANCE] = fmaxf(margins[OF_DISTANCE] * 0.5f, 0x1p-14f);
-    else if (of_a_row < 0.75f * most) margins[OF_DISTANCE] = fminf(margins[OF_DISTANCE] * 1.5f, 0.25f);
+    else if (of_a_row < 0.75f * most) margins[OF_DISTANCE] = fminf(margins[OF_DISTANCE] * 1.25f, 0.25f);
 }
 
 // The rows in slots, by their candidates. Sixteen threads measure one row after the other, and the rows of a warp are
