@@ -508,3 +508,11 @@ def test_arrays_in_host_memory(card):
     assert same_bits(model, cpu)
     assert np.array_equal(model.predict(strict.asarray(NEW)), cpu.predict(NEW))
     assert card.launches == []
+
+
+def test_a_card_with_little_shared_memory(card, monkeypatch):
+    monkeypatch.setattr(type(card), "shared_memory", 99 * 1024)
+    X = np.random.default_rng(0).random((60, 3300), dtype=np.float32)
+    here, there = (KMeans(9, random_state=0, device=on).fit(X) for on in ("cpu", "cuda"))
+    assert here.cluster_centers_.tobytes() == there.cluster_centers_.tobytes()
+    assert here.inertia_ == there.inertia_

@@ -320,7 +320,9 @@ def onto_another(rng, X, C, labels):
 
 
 def to_means(rng, X, C, labels):
-    return np.array([X[labels == j].mean(0) if (labels == j).any() else C[j] for j in range(len(C))])
+    return np.array(
+        [X[labels == j].mean(0) if (labels == j).any() else C[j] for j in range(len(C))]
+    )
 
 
 def not_at_all(rng, X, C, labels):
@@ -334,7 +336,9 @@ MOVES = [
 WIDE = Shape(2, 32, 4, 128, 4, wide=True)
 
 
-@pytest.mark.parametrize("make", [normal, ties, near_ties, shifted, far_row, far_center, tiny, equal])
+@pytest.mark.parametrize(
+    "make", [normal, ties, near_ties, shifted, far_row, far_center, tiny, equal]
+)
 @pytest.mark.parametrize(
     "size", [(150, 3, 20), (200, 31, 131), (130, 128, 63), (100, 200, 70)], ids=str
 )
@@ -428,7 +432,9 @@ def low_limits(card, X, C, monkeypatch, change=None):
 
     with monkeypatch.context() as patched:
         patched.setattr(HostCard, "run", watched)
-        labelled.filter.nearest(card.put(C), labelled.labels, labelled.changes, card.zeros(1, float))
+        labelled.filter.nearest(
+            card.put(C), labelled.labels, labelled.changes, card.zeros(1, float)
+        )
     return sum(wrong)
 
 
