@@ -316,7 +316,7 @@ class HostCard:
         shared: int,
     ) -> None:  # fmt: skip
         function = library.kernel(name)
-        _check_launch(title, library.parameters.get(name), block, args, shared)
+        _check_launch(title, library.parameters.get(name), block, args, shared, self.shared_memory)
         if grid <= 0:
             return
         self.launches.append(name)
@@ -427,13 +427,13 @@ def _check_copy(nbytes: int, dtype: np.dtype[Any], array: CardArray) -> None:
 
 
 def _check_launch(
-    title: str, expected: int | None, block: int, args: tuple[Any, ...], shared: int
+    title: str, expected: int | None, block: int, args: tuple[Any, ...], shared: int, most: int
 ) -> None:
     if expected is not None and len(args) != expected:
         raise KernelError(f"{title}: {expected} arguments are expected, {len(args)} were given")
     if not 1 <= block <= THREADS:
         raise KernelError(f"{title}: a block of {block} threads")
-    if not 0 <= shared <= self.shared_memory:
+    if not 0 <= shared <= most:
         raise KernelError(f"{title}: {shared} bytes of shared memory")
 
 
