@@ -25,18 +25,12 @@ FAR = 16  # a row is far if it is so many times as far from the middle as half o
 BLOCK = 256  # threads of a block in kernels without tensor cores
 SLOT = 12  # numbers of a row that is not decided: see kernels/filter.cu
 KEPT = 8  # counters; behind them is an address for tests
-HITS = 8  # scores up to its limit that are kept of a row
-WITHIN = 65  # centres from which on rows with a limit are compared with it
-WITHIN_FIRST = 2**20  # the same for the first call, where rows have no limits yet
-MARGINS = 4.0, 2.0**-6, 1.75  # of limits: so many times the largest move, but at most this part of
-# the distance at first; it changes so that a row has about so many hits
 SHAPES = (  # (warps of a block, centres of a tile, tiles in shared memory), the best first
     (8, 128, 6), (8, 128, 5), (8, 128, 4), (8, 128, 3), (8, 128, 2), (8, 64, 3), (8, 64, 2),
     (4, 128, 4), (4, 128, 3), (4, 64, 4), (4, 64, 3), (4, 64, 2), (2, 64, 2), (1, 64, 2),
 )  # fmt: skip
 LEAST_ROOM = 4096  # for rows that are not decided at once; otherwise for an eighth of all rows
 RESIDENT_WARPS = {1: 24, 2: 24, 3: 16, 4: 16}  # of a processor; as many as registers allow: else 8
-MOST_WITHIN = 16  # the same for `find_within`
 MOST_STAGES = 3  # more do not help where rows stay in registers
 WIDE_STEPS = 5  # sixteens of features from which on wgmma takes less time than mma.sync (measured)
 
@@ -91,8 +85,7 @@ class Shape:
             right = -(-chunk // 8) * 128 * self.tile
         tiles = left + self.stages * right if self.steps else self.stages * (left + right)
         biases = 24 if self.wide else 16
-        results = max(12 * entries, 8 * HITS + 8 + entries)
-        return tiles + biases * self.tile + 8 * self.warps + 32 + results * self.rows
+        return tiles + biases * self.tile + 8 * self.warps + 12 * entries * self.rows
 
     @property
     def least_warps(self) -> int:
@@ -275,8 +268,6 @@ class Filter:
         self._bounds = card.empty((n, 2), np.float32)
         self._last, self._moves = card.zeros((k, d), np.float64), card.empty(k, np.float32)
         self._list: CardArray | None = None
-        self._limits: CardArray | None = None
-        self._margins = card.put(np.array(MARGINS, np.float32))
         self._compared = False  # whether there are bounds
 
     def _sizes_of(self, n: int) -> CardArray:
@@ -303,19 +294,14 @@ class Filter:
         lists = self._slots, self._queue, self._counters
         blocks = min(-(-n // shape.rows), shape.resident * card.processors)
         how = {"shared": shape.shared, "defines": self._defines}
-        what = [*given, chosen, labels, *changes.arrays(), *lists, halves.squares, self._bounds]
-        if self._k >= (WITHIN_FIRST if chosen is None else WITHIN):
-            limits = None if chosen is None else self._limits
-            most = max(MOST_WITHIN // shape.warps, 1) * card.processors
-            card.run(
-                "filter.cu", "find_within", min(blocks, most), shape.rows, *what, limits, **how
-            )
-        else:
-            card.run("filter.cu", "find", blocks, shape.rows, *what, **how)
+        card.run(
+            "filter.cu", "find", blocks, shape.rows, *given, chosen, labels, *changes.arrays(),
+            *lists, halves.squares, self._bounds, **how,
+        )  # fmt: skip
         card.run("filter.cu", "list_candidates", blocks, shape.rows, *given, *lists, **how)
         card.run(
             "filter.cu", "decide", blocks_for(card, self._room, BLOCK), BLOCK, self._rows, centers,
-            d, self._sizes, labels, *changes.arrays(), *lists, self._margins, defines=self._real,
+            d, self._sizes, labels, *changes.arrays(), *lists, defines=self._real,
         )  # fmt: skip
         card.run(
             "filter.cu", "compare_all", blocks_for(card, n, 1), BLOCK, self._rows, centers, d,
@@ -324,16 +310,12 @@ class Filter:
 
     def _rows_to_compare(self, labels: CardArray) -> CardArray:
         """Those whose labels may have changed since the last call; counters know how many."""
-        card, halves = self._card, self.halves
-        assert halves is not None  # noqa: S101
-        if self._list is None:
-            self._list = card.empty(self._n, np.int32)
-            self._limits = card.empty((self._n, 2), np.float32)
+        card = self._card
+        self._list = self._list or card.empty(self._n, np.int32)
         card.run(
             "filter.cu", "choose_rows", min(-(-self._n // BLOCK), 8 * card.processors), BLOCK,
             self._moves, self._sizes, labels, self._bounds, self._list, self._counters,
-            halves.values, halves.facts, self._center_halves, self._center_facts, halves.squares,
-            self._limits, self._margins, defines=self._real,
+            defines=self._real,
         )  # fmt: skip
         return self._list
 

@@ -1,14 +1,13 @@
 // Labels: the nearest centre of each row by the reference arithmetic, and which rows changed.
 //
-//   choose_rows      lists the rows whose labels may have changed since the last call, with limits of their scores
+//   choose_rows      lists the rows whose labels may have changed since the last call
 //   find             compares halves of rows and centres (half.cu) on tensor cores; decides most rows
-//   find_within      the same with a limit for each row: it looks only for scores up to it
 //   list_candidates  the same for rows where `find` does not know all centres that may be the nearest; lists them
 //   decide           measures the few candidates of a row in float64
 //   compare_all      measures all centres, for the rows that are left
 //   label_rows, label_short_rows   measure all centres for all rows, without the others
 //
-// Those with `find` and `list` in their names need KSTEPS (sixteens of features, or 0: any number) and come with the proof in docs/gpu_filter.md. The
+// The first two need KSTEPS (sixteens of features, or 0: any number) and come with the proof in docs/gpu_filter.md. The
 // others need REAL.
 #include "reference.cuh"
 #include "tensor.cuh"
@@ -16,18 +15,16 @@
 // A row that `find` did not decide: its number, how many candidates it has, a limit of their scores, the candidates.
 constexpr int SLOT = 12, SLOT_ROW = 0, SLOT_COUNT = 1, SLOT_LIMIT = 2, SLOT_FIRST = 4, MOST_CANDIDATES = 8;
 constexpr float LEAST_DISTANCE = 0x1p-40f;  // of a bound; squares of the reference may underflow below
-constexpr int SLOTS = 0, OPEN = 1, EXACT = 2, LISTED = 3, HITS = 4, SEEN = 5, KEPT = 8;  // counters
+constexpr int SLOTS = 0, OPEN = 1, EXACT = 2, LISTED = 3, KEPT = 8;  // counters
 constexpr int OF_ROWS = 0, OF_CENTERS = 1, OF_WIDTH = 2, OF_ROOM = 3;  // sizes; the last one: slots
-constexpr int OF_MOVES = 0, OF_DISTANCE = 1;                               // how large margins may be
 
 // A place in a list for each thread that wants one, with one atomic operation for a warp.
-template <class T>
-DEVICE index_t reserve(bool wanted, T* counter) {
+DEVICE index_t reserve(bool wanted, word_t* counter) {
     const unsigned all = __ballot_sync(ALL, wanted);
     if (!all) return 0;
     const int lane = threadIdx.x % 32, first = __ffs(static_cast<int>(all)) - 1;
-    T start = 0;
-    if (lane == first) start = atomicAdd(counter, static_cast<T>(__popc(all)));
+    word_t start = 0;
+    if (lane == first) start = atomicAdd(counter, static_cast<word_t>(__popc(all)));
     start = __shfl_sync(ALL, start, first);
     return static_cast<index_t>(start) + __popc(all & ((1u << lane) - 1));
 }
@@ -46,8 +43,18 @@ struct Labels {
     }
 };
 
-// ---- errors of scores ----------------------------------------------------------------------------------------------
+#ifdef KSTEPS
+// ---- tensor cores -------------------------------------------------------------------------------------------------
 
+#ifndef WARPS
+#define WARPS 8
+#endif
+#ifndef TILE
+#define TILE 128  // centres that are in shared memory together
+#endif
+#ifndef STAGES
+#define STAGES 3
+#endif
 #ifndef STEP_UNITS
 #define STEP_UNITS 26  // of 2^-23, for each sixteen features; see docs/gpu_filter.md
 #endif
@@ -55,7 +62,19 @@ struct Labels {
 #define FIXED_UNITS 64
 #endif
 
-constexpr float LIMIT = 0x1p98f;  // scores of rows that can be decided; others are far
+constexpr int THREADS = 32 * WARPS, ROWS = THREADS;  // rows of a block: one for each thread when they are settled
+constexpr float LIMIT = 0x1p98f;                     // scores of rows that can be decided; others are far
+#if KSTEPS > 0
+constexpr int PARTS = 1, SIXTEENS = 2;            // a warp: 32 rows, and all columns of a tile
+constexpr int CHUNK = 2 * KSTEPS;                 // pieces of 16 bytes of a row that are in shared memory together
+#else
+constexpr int PARTS = 2, SIXTEENS = 4;            // a warp: 64 rows, and half the columns
+constexpr int CHUNK = 4;
+#endif
+constexpr int STRIDE = 16 * CHUNK + 16;           // an odd number of pieces, so that eight rows are in different banks
+constexpr int GROUPS = TILE / 16 / PARTS;         // sixteens of columns of a warp
+constexpr int ENTRIES = 4 * PARTS;                // threads that look at one row
+constexpr unsigned INDEX = 4 * GROUPS - 1;        // bits of a score that say which column of the thread it belongs to
 
 // The error of all scores of a block of rows.
 struct Slack {
@@ -73,45 +92,6 @@ struct Slack {
 };
 
 DEVICE bool is_far(const Pair& row_facts) { return !(row_facts.y < infinite()); }
-
-// Bounds of the distance to a centre with the value t, scaled like the halves: from above for an upper bound of t, and
-// from below for a lower one. `square`: |v|^2, with a relative error below 2^-22.
-DEVICE float distance_above(float t, float square) {
-    const float sum = 2 * t + square + (0x1p-20f * square + 0x1p-100f) + 0x1p-20f * fabsf(t);
-    return sqrtf(fmaxf(sum, 0)) * (1 + 0x1p-20f);
-}
-DEVICE float distance_below(float t, float square) {
-    const float sum = 2 * t + square - (0x1p-20f * square + 0x1p-100f) - 0x1p-20f * fabsf(t);
-    return sqrtf(fmaxf(sum, 0)) * (1 - 0x1p-20f);
-}
-
-#ifdef KSTEPS
-// ---- tensor cores -------------------------------------------------------------------------------------------------
-
-#ifndef WARPS
-#define WARPS 8
-#endif
-#ifndef TILE
-#define TILE 128  // centres that are in shared memory together
-#endif
-#ifndef STAGES
-#define STAGES 3
-#endif
-#ifndef HIT
-#define HIT <=  // tests plant mistakes
-#endif
-constexpr int THREADS = 32 * WARPS, ROWS = THREADS;  // rows of a block: one for each thread when they are settled
-#if KSTEPS > 0
-constexpr int PARTS = 1, SIXTEENS = 2;            // a warp: 32 rows, and all columns of a tile
-constexpr int CHUNK = 2 * KSTEPS;                 // pieces of 16 bytes of a row that are in shared memory together
-#else
-constexpr int PARTS = 2, SIXTEENS = 4;            // a warp: 64 rows, and half the columns
-constexpr int CHUNK = 4;
-#endif
-constexpr int STRIDE = 16 * CHUNK + 16;           // an odd number of pieces, so that eight rows are in different banks
-constexpr int GROUPS = TILE / 16 / PARTS;         // sixteens of columns of a warp
-constexpr int ENTRIES = 4 * PARTS;                // threads that look at one row
-constexpr unsigned INDEX = 4 * GROUPS - 1;        // bits of a score that say which column of the thread it belongs to
 
 // The column of a tile that a thread calls `index`.
 DEVICE int column_of(unsigned index) {
@@ -144,7 +124,6 @@ struct Work {
     const float* squares;  // of each row: |v|^2
     Pair* bounds;
     bool listing;  // the rows are those of open slots
-    const Pair* limits;  // of each place: a limit of its scores, and the margin in it; null: none
 
     METHOD index_t row(index_t place) const {
         return listing ? slots[SLOT * static_cast<index_t>(queue[place]) + SLOT_ROW] : list ? list[place] : place;
@@ -156,39 +135,21 @@ struct Entry {
     int column;         // of the first one
 };
 
-// The scores up to a row's limit.
-constexpr int MOST_HITS = MOST_CANDIDATES;
-struct Hits {
-    int* counts;     // of each row of the block; only the first MOST_HITS are kept
-    float* limits;   // of each row and part: at the end, and before it if there are many hits
-    float* above;    // of each row: what is added to a score for a limit
-    float* lows;     // MOST_HITS for each row, those of all rows together
-    int* columns;
-    float* twice;    // the largest error of a score, twice
-};
-
 struct Memory {
     unsigned char* tiles;
     float* bias;     // of the columns of some tiles: |w|^2 / 2 less the slack
     float* largest;  // of each warp: norm and error
-    float* facts;    // the largest facts of all centres
-    Entry* entries;  // or
-    Hits hits;
+    Entry* entries;
 };
-
-struct OfEntries;
-struct OfHits;
 
 // ---- what happens to scores
 
 // Keeps the smallest two of each row: the first with its index in the last bits, and the tile it is from.
 struct TwoSmallest {
-    typedef OfEntries Result;
-    static constexpr bool HALF_TILES = false;
     float best[2 * SIXTEENS], second[2 * SIXTEENS], known[2 * SIXTEENS];
     int tile[2 * SIXTEENS];
 
-    METHOD void start(const Work&, const Memory&, const Slack&, index_t) {
+    METHOD void start(const Work&, index_t) {
 #pragma unroll
         for (int r = 0; r < 2 * SIXTEENS; ++r) best[r] = second[r] = known[r] = infinite(), tile[r] = 0;
     }
@@ -213,21 +174,19 @@ struct TwoSmallest {
             known[r] = best[r];
         }
     }
-    METHOD void show(const Memory& memory) const {
+    METHOD void show(Entry* entries) const {
 #pragma unroll
         for (int r = 0; r < 2 * SIXTEENS; ++r)
-            memory.entries[row_of(r) * ENTRIES + threadIdx.x / 32 % PARTS * 4 + threadIdx.x % 4] =
+            entries[row_of(r) * ENTRIES + threadIdx.x / 32 % PARTS * 4 + threadIdx.x % 4] =
                 Entry{best[r], second[r], tile[r] * TILE + column_of(__float_as_uint(best[r]) & INDEX)};
     }
 };
 
 // Lists the columns up to a row's limit.
 struct Candidates {
-    typedef OfEntries Result;  // not used
-    static constexpr bool HALF_TILES = false;
     float limit[2 * SIXTEENS];
 
-    METHOD void start(const Work& w, const Memory&, const Slack&, index_t first) {
+    METHOD void start(const Work& w, index_t first) {
 #pragma unroll
         for (int r = 0; r < 2 * SIXTEENS; ++r) {
             const index_t place = first + row_of(r);
@@ -251,122 +210,7 @@ struct Candidates {
         }
     }
     METHOD void end_tile(int) {}
-    METHOD void show(const Memory&) const {}
-};
-
-// Keeps the scores up to a row's limit, which falls when a score shows that it can.
-struct Within {
-    typedef OfHits Result;
-    static constexpr bool HALF_TILES = true;
-    float limit[2 * SIXTEENS];
-    Hits hits;
-
-    METHOD void start(const Work& w, const Memory& memory, const Slack& slack, index_t first) {
-        const float twice = 2 * slack.of(Four{memory.facts[0], memory.facts[1], memory.facts[2], memory.facts[3]});
-        hits = memory.hits;
-#pragma unroll
-        for (int r = 0; r < 2 * SIXTEENS; ++r) {
-            const index_t place = first + row_of(r);
-            limit[r] = place < w.count ? w.limits ? w.limits[place].x : infinite() : -infinite();
-        }
-        const index_t place = first + threadIdx.x;  // of another row; there is a barrier before the first score
-        hits.above[threadIdx.x] = __fadd_ru(w.limits && place < w.count ? w.limits[place].y : 0, twice);
-        hits.limits[threadIdx.x] = infinite(), hits.counts[threadIdx.x] = 0;
-        *hits.twice = twice;
-    }
-    METHOD void keep(int r, int index, float score, int tile) {
-        const int row = row_of(r), at = atomicAdd(hits.counts + row, 1);
-        if (at < MOST_HITS) {
-            hits.lows[at * ROWS + row] = score;
-            hits.columns[at * ROWS + row] = tile * TILE + column_of(index);
-        }
-    }
-    // Leaves out the hits above the limits that have fallen. By all threads of a warp, to which the rows belong alone.
-    template <int HEIGHT>
-    METHOD void forget(int from) {
-        const int own = threadIdx.x % 4, row = row_of(from + own % HEIGHT), count = hits.counts[row];
-        if (own < HEIGHT && count > MOST_HITS / 2 && count <= MOST_HITS) {
-            float most = limit[from];
-#pragma unroll
-            for (int r = 1; r < HEIGHT; ++r) most = own == r ? limit[from + r] : most;
-            int kept = 0;
-            for (int e = 0; e < count; ++e) {
-                const float low = hits.lows[e * ROWS + row];
-                const int column = hits.columns[e * ROWS + row];
-                if (!(low <= most)) continue;
-                hits.lows[kept * ROWS + row] = low, hits.columns[kept * ROWS + row] = column;
-                ++kept;
-            }
-            hits.counts[row] = kept;
-            if (kept > MOST_HITS / 2) {  // without the margin
-                float least = hits.lows[row];
-                for (int e = 1; e < kept; ++e) least = fminf(least, hits.lows[e * ROWS + row]);
-                hits.limits[row] = __fadd_ru(least, *hits.twice);
-            }
-        }
-        __syncwarp();
-    }
-    // Scores of the rows from `from` on and of columns with the indices `base` and so on.
-    template <int HEIGHT, int COUNT>
-    METHOD void take_scores(int from, int base, const float (&scores)[HEIGHT][COUNT], int tile) {
-        float least[HEIGHT];
-        bool any = false;
-#pragma unroll
-        for (int r = 0; r < HEIGHT; ++r) {
-            least[r] = scores[r][0];
-#pragma unroll
-            for (int j = 1; j < COUNT; ++j) least[r] = fminf(least[r], scores[r][j]);
-            any |= least[r] <= limit[from + r];
-        }
-        if (!__any_sync(ALL, any)) return;
-#pragma unroll
-        for (int r = 0; r < HEIGHT; ++r) {  // the row belongs to four threads
-            float low = fminf(least[r], __shfl_xor_sync(ALL, least[r], 1));
-            low = fminf(low, __shfl_xor_sync(ALL, low, 2));
-            limit[from + r] = fminf(limit[from + r], __fadd_ru(low, hits.above[row_of(from + r)]));
-            if (PARTS == 1) limit[from + r] = fminf(limit[from + r], hits.limits[row_of(from + r)]);
-        }
-        if (PARTS == 1) forget<HEIGHT>(from);
-#pragma unroll
-        for (int r = 0; r < HEIGHT; ++r) {
-            if (!(least[r] <= limit[from + r])) continue;
-            unsigned found = 0;
-#pragma unroll
-            for (int j = 0; j < COUNT; ++j) found |= scores[r][j] HIT limit[from + r] ? 1u << j : 0;
-            const bool several = (found & (found - 1)) != 0;
-            float score = least[r];
-            for (; found; found &= found - 1) {
-                const int bit = __ffs(static_cast<int>(found)) - 1;
-                if (several)
-#pragma unroll
-                    for (int j = 0; j < COUNT; ++j) score = j == bit ? scores[r][j] : score;
-                keep(from + r, base + bit, score, tile);
-            }
-        }
-        __syncwarp();
-    }
-    METHOD void take(int g, const float (&scores)[SIXTEENS][2][4], const Work&, index_t, int tile) {
-        float own[2 * SIXTEENS][4];
-#pragma unroll
-        for (int j = 0; j < 8 * SIXTEENS; ++j) own[j / 8 * 2 + j % 4 / 2][j / 4 % 2 * 2 + j % 2] = scores[j / 8][j / 4 % 2][j % 4];
-        take_scores(0, 4 * g, own, tile);
-    }
-    METHOD void take_part(int s, int parts, int g, const float (&scores)[SIXTEENS][4][4], const Work&, index_t, int tile) {
-#pragma unroll
-        for (int m = 0; m < SIXTEENS; ++m) {
-            if (s != m % parts) continue;
-            float own[2][8];
-#pragma unroll
-            for (int j = 0; j < 16; ++j) own[j % 4 / 2][j / 4 * 2 + j % 2] = scores[m][j / 4][j % 4];
-            take_scores(2 * m, 4 * g, own, tile);
-        }
-    }
-    METHOD void end_tile(int) {}
-    METHOD void show(const Memory&) const {
-        if (threadIdx.x % 4) return;
-#pragma unroll
-        for (int r = 0; r < 2 * SIXTEENS; ++r) hits.limits[threadIdx.x / 32 % PARTS * ROWS + row_of(r)] = limit[r];
-    }
+    METHOD void show(Entry*) const {}
 };
 
 // ---- rows that are done
@@ -376,15 +220,11 @@ struct Outcome {
     float limit = infinite(), other = infinite();  // other: a lower bound of the values of all columns but `label`
     int count = 0, label = 0;                      // columns that may be the smallest, and one of them
     bool open = false;                             // whether there may be more of them
-};
-
-struct OfEntries : Outcome {
     float low[ENTRIES];
     int column[ENTRIES];
 
     // `block` is the slack that the scores have, `own` that of this row.
-    METHOD void set(const Work& w, const Slack& block, const Slack& own, const Memory& memory, bool) {
-        const Entry* const entries = memory.entries + threadIdx.x * ENTRIES;
+    METHOD void set(const Work& w, const Slack& block, const Slack& own, const Entry* entries) {
         float second = infinite();
 #pragma unroll
         for (int e = 0; e < ENTRIES; ++e) {
@@ -403,65 +243,30 @@ struct OfEntries : Outcome {
         }
         other = fminf(rest, LIMIT);  // far centres have values above it, but not those that they are given
     }
-    METHOD void list(int* to) const {
-#pragma unroll
-        for (int e = 0; e < ENTRIES; ++e)
-            if (low[e] <= limit) *to++ = column[e];
-    }
 };
 
-struct OfHits : Outcome {
-    float* low;  // of this row, at distances of ROWS
-    int* column;
-    int kept;
-
-    METHOD void set(const Work& w, const Slack& block, const Slack& own, const Memory& memory, bool valid) {
-        low = memory.hits.lows + threadIdx.x, column = memory.hits.columns + threadIdx.x;
-        const int found = memory.hits.counts[threadIdx.x];
-        kept = min(found, MOST_HITS), open = found > MOST_HITS;
-        limit = memory.hits.limits[threadIdx.x];
-        if (PARTS > 1) limit = fminf(limit, memory.hits.limits[ROWS + threadIdx.x]);
-        float rest = limit;
-        for (int e = 0; e < kept; ++e) {
-            const Four facts = load_four(w.center_facts + column[e * ROWS]);
-            const float error = own.of(facts), middle = low[e * ROWS] + block.of(facts);
-            low[e * ROWS] = middle - error, limit = fminf(limit, middle + error);
-        }
-        for (int e = 0; e < kept; ++e) {
-            if (low[e * ROWS] <= limit) ++count, label = column[e * ROWS];
-            else rest = fminf(rest, low[e * ROWS]);
-        }
-        other = fminf(rest, LIMIT);
-        if (threadIdx.x < 32) {  // a sample
-            const unsigned all = __reduce_add_sync(ALL, valid ? static_cast<unsigned>(found) : 0u);
-            const unsigned rows = __popc(__ballot_sync(ALL, valid));
-            if (threadIdx.x == 0) atomicAdd(w.counters + HITS, static_cast<word_t>(all));
-            if (threadIdx.x == 0) atomicAdd(w.counters + SEEN, static_cast<word_t>(rows));
-        }
-    }
-    METHOD void list(int* to) const {
-        for (int e = 0; e < kept; ++e)
-            if (low[e * ROWS] <= limit) *to++ = column[e * ROWS];
-    }
-};
+// Bounds of the distances of a row to its centre (x), from above, and to all others (y); scaled like the halves. Pre:
+// `outcome` has one candidate. `square`: |v|^2, with a relative error below 2^-22.
+DEVICE Pair bounds_of(const Outcome& outcome, float square) {
+    const float high = 2 * outcome.limit + square, low = 2 * outcome.other + square;
+    const float lost = 0x1p-20f * square + 0x1p-100f;
+    const float upper = high + lost + 0x1p-20f * fabsf(outcome.limit);
+    const float lower = low - lost - 0x1p-20f * fabsf(outcome.other);
+    return Pair{sqrtf(fmaxf(upper, 0)) * (1 + 0x1p-20f), sqrtf(fmaxf(lower, 0)) * (1 - 0x1p-20f)};
+}
 
 // Decides a row or puts it into a list. By all threads of a warp, each with another row.
-template <class Take>
 DEVICE void settle(const Work& w, const Labels& labels, index_t place, const Pair& facts, const Slack& block,
-                   const Memory& memory) {
+                   const Entry* entries) {
     const bool valid = place < w.count, far = is_far(facts);
     const index_t row = valid ? w.row(place) : 0;
     Slack own;
     own.set(facts.x, far ? 0 : facts.y, w.width);
-    typename Take::Result outcome;
-    outcome.set(w, block, own, memory, valid);
+    Outcome outcome;
+    outcome.set(w, block, own, entries);
     const bool lost = far || !(outcome.limit < LIMIT), decided = valid && !lost && !outcome.open && outcome.count == 1;
     labels.set(decided, row, outcome.label);
-    if (valid) {
-        const float square = w.squares[row];
-        w.bounds[row] = decided ? Pair{distance_above(outcome.limit, square), distance_below(outcome.other, square)}
-                                : Pair{infinite(), 0};
-    }
+    if (valid) w.bounds[row] = decided ? bounds_of(outcome, w.squares[row]) : Pair{infinite(), 0};
     const bool unsure = valid && !lost && !decided;
     const index_t at = reserve(unsure, w.counters + SLOTS);
     const bool kept = unsure && at < w.room;
@@ -469,7 +274,10 @@ DEVICE void settle(const Work& w, const Labels& labels, index_t place, const Pai
         int* const slot = w.slots + SLOT * at;
         slot[SLOT_ROW] = static_cast<int>(row), slot[SLOT_LIMIT] = __float_as_int(outcome.limit);
         slot[SLOT_COUNT] = outcome.open ? 0 : outcome.count;
-        if (!outcome.open) outcome.list(slot + SLOT_FIRST);
+        int next = SLOT_FIRST;
+#pragma unroll
+        for (int e = 0; e < ENTRIES; ++e)
+            if (outcome.low[e] <= outcome.limit && !outcome.open) slot[next++] = outcome.column[e];
     }
     const index_t in_queue = reserve(kept && outcome.open, w.counters + OPEN);
     if (kept && outcome.open) w.queue[in_queue] = static_cast<int>(at);
@@ -651,13 +459,7 @@ DEVICE void take_sums(const Sums& sums, Take& take, int half, const Work& w, con
 #pragma unroll
         for (int j = 0; j < 8 * SIXTEENS; ++j) own[j / 8][j / 4 % 2][j % 4] = sums[j / 8][8 * g + j % 8];
         KEEP(4 * half + g, own);
-        if (!Take::HALF_TILES) take.take(4 * half + g, own, w, first, tile);
-    }
-    if constexpr (Take::HALF_TILES) {
-        float own[2 * SIXTEENS][16];
-#pragma unroll
-        for (int j = 0; j < 32 * SIXTEENS; ++j) own[j / 32 * 2 + j % 4 / 2][j / 4 % 8 * 2 + j % 2] = sums[j / 32][j % 32];
-        take.take_scores(0, 16 * half, own, tile);
+        take.take(4 * half + g, own, w, first, tile);
     }
 }
 
@@ -686,10 +488,10 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
         Sums sums[2];
         Slack slack;
         Four next[BIASES];
+        take.start(w, first);
         wait_for_copies<0>();  // of these rows, too
         load_facts(w, 0, next);
         set_slack(slack, memory, facts, w.width);
-        take.start(w, memory, slack, first);
         store_bias(slack, next, memory.bias + buffer * BIAS);
 #pragma unroll
         for (int m = 0; m < SIXTEENS; ++m)
@@ -723,9 +525,9 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
         wait_for_products<0>(sums[1]);
         take_sums(sums[1], take, 1, w, slack, first, tiles - 1);
         take.end_tile(tiles - 1);
-        take.show(memory);
+        take.show(memory.entries);
         __syncthreads();
-        if (!w.listing) settle<Take>(w, labels, first + threadIdx.x, facts, slack, memory);
+        if (!w.listing) settle(w, labels, first + threadIdx.x, facts, slack, memory.entries + threadIdx.x * ENTRIES);
         __syncthreads();  // the entries are written again
     }
 }
@@ -754,6 +556,7 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
         const Pair facts = next_facts;
         unsigned rows[SIXTEENS][KSTEPS][4];
         Slack slack;
+        take.start(w, first);
         for (int tile = 0; tile < tiles; ++tile) {
             Four next[BIASES];
             if (tile == 0) {
@@ -761,7 +564,6 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
                 else wait_for_copies<STAGES - 2>();
                 load_facts(w, 0, next);
                 set_slack(slack, memory, facts, w.width);
-                take.start(w, memory, slack, first);
                 store_bias(slack, next, memory.bias + buffer * BIAS);
 #pragma unroll
                 for (int m = 0; m < SIXTEENS; ++m)
@@ -782,9 +584,9 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
             if (tile + 1 < tiles) store_bias(slack, next, memory.bias + buffer * BIAS);
             stage = stage + 1 == STAGES ? 0 : stage + 1;
         }
-        take.show(memory);
+        take.show(memory.entries);
         __syncwarp();
-        if (!w.listing) settle<Take>(w, labels, first + threadIdx.x, facts, slack, memory);
+        if (!w.listing) settle(w, labels, first + threadIdx.x, facts, slack, memory.entries + threadIdx.x * ENTRIES);
     }
 }
 
@@ -876,7 +678,7 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
         set_slack(slack, memory, facts, w.width);
         store_bias(slack, next, memory.bias + buffer * BIAS);
         __syncthreads();
-        take.start(w, memory, slack, first);
+        take.start(w, first);
         for (int tile = 0; tile < copies.tiles; ++tile) {
             float scores[GROUPS][SIXTEENS][2][4];
 #pragma unroll
@@ -900,22 +702,14 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
 #pragma unroll
             for (int g = 0; g < GROUPS; ++g) {
                 KEEP(g, scores[g]);
-                if (!Take::HALF_TILES) take.take(g, scores[g], w, first, tile);
-            }
-            if constexpr (Take::HALF_TILES) {
-                float own[2 * SIXTEENS][4 * GROUPS];
-#pragma unroll
-                for (int j = 0; j < 8 * SIXTEENS * GROUPS; ++j)
-                    own[j / 8 % SIXTEENS * 2 + j % 4 / 2][j / (8 * SIXTEENS) * 4 + j / 4 % 2 * 2 + j % 2] =
-                        scores[j / (8 * SIXTEENS)][j / 8 % SIXTEENS][j / 4 % 2][j % 4];
-                take.take_scores(0, 0, own, tile);
+                take.take(g, scores[g], w, first, tile);
             }
             take.end_tile(tile);
             buffer ^= 1;
         }
-        take.show(memory);
+        take.show(memory.entries);
         __syncthreads();
-        if (!w.listing) settle<Take>(w, labels, first + threadIdx.x, facts, slack, memory);
+        if (!w.listing) settle(w, labels, first + threadIdx.x, facts, slack, memory.entries + threadIdx.x * ENTRIES);
     }
 }
 
@@ -931,13 +725,7 @@ constexpr int BIAS_TILES = 2;
 DEVICE Memory memory_at(unsigned char* all) {
     float* const bias = reinterpret_cast<float*>(all + TILES_BYTES);
     float* const largest = bias + BIAS_TILES * BIAS;
-    float* const facts = largest + 2 * WARPS;
-    int* const counts = reinterpret_cast<int*>(facts + 8);
-    float* const limits = reinterpret_cast<float*>(counts + ROWS);
-    float* const above = limits + PARTS * ROWS;
-    float* const lows = above + ROWS;
-    return Memory{all, bias, largest, facts, reinterpret_cast<Entry*>(counts),
-                  Hits{counts, limits, above, lows, reinterpret_cast<int*>(lows + MOST_HITS * ROWS), facts + 4}};
+    return Memory{all, bias, largest, reinterpret_cast<Entry*>(largest + 2 * WARPS)};
 }
 
 #ifndef MIN_BLOCKS
@@ -948,10 +736,6 @@ DEVICE Memory memory_at(unsigned char* all) {
 #endif
 #endif
 #define BOUNDED __launch_bounds__(THREADS, MIN_BLOCKS)
-#ifndef MIN_BLOCKS_WITHIN
-#define MIN_BLOCKS_WITHIN (MIN_BLOCKS * WARPS > 16 ? 16 / WARPS : MIN_BLOCKS)  // MOST_WITHIN in filter.py
-#endif
-#define BOUNDED_WITHIN __launch_bounds__(THREADS, MIN_BLOCKS_WITHIN)
 
 // list: the rows to look at, of which there are counters[LISTED]; null: all. Pre: the other counters are zero.
 KERNEL BOUNDED find(const half_t* rows, const Pair* row_facts, const half_t* centers, const Four* center_facts,
@@ -960,42 +744,9 @@ KERNEL BOUNDED find(const half_t* rows, const Pair* row_facts, const half_t* cen
     SHARED(unsigned char, all);
     const index_t count = list ? static_cast<index_t>(counters[LISTED]) : sizes[OF_ROWS];
     const Work w{rows, row_facts, centers, center_facts, count, sizes[OF_CENTERS], sizes[OF_WIDTH], sizes[OF_ROOM], list,
-                 slots, queue, counters, squares, bounds, false, nullptr};
+                 slots, queue, counters, squares, bounds, false};
     TwoSmallest take;
     scan(w, Labels{labels, changed, before, changes}, memory_at(all), take);
-}
-
-// The largest of each fact of the centres that are not far.
-DEVICE void find_largest(const Four* facts, index_t k, float* largest) {
-    Four own{0, 0, 0, 0};
-    for (index_t j = threadIdx.x; j < k; j += THREADS) {
-        const Four other = load_four(facts + j);
-        if (other.x >= LIMIT) continue;
-        own = Four{fmaxf(own.x, other.x), fmaxf(own.y, other.y), fmaxf(own.z, other.z), fmaxf(own.w, other.w)};
-    }
-    const float all[4] = {largest_of_warp(own.x), largest_of_warp(own.y), largest_of_warp(own.z), largest_of_warp(own.w)};
-    int* const bits = reinterpret_cast<int*>(largest);
-    if (threadIdx.x < 4) bits[threadIdx.x] = 0;
-    __syncthreads();
-    if (threadIdx.x % 32 == 0)
-        for (int i = 0; i < 4; ++i) atomicMax(bits + i, __float_as_int(all[i]));
-    __syncthreads();
-}
-
-// limits: of each place in the list: a value that is not below the one of the nearest centre, and what was added to it.
-// Null, with a list that is null: there are none yet.
-KERNEL BOUNDED_WITHIN find_within(const half_t* rows, const Pair* row_facts, const half_t* centers, const Four* center_facts,
-                           const index_t* sizes, const int* list, label_t* labels, label_t* changed, label_t* before,
-                           word_t* changes, int* slots, int* queue, word_t* counters, const float* squares,
-                           Pair* bounds, const Pair* limits) {
-    SHARED(unsigned char, all);
-    const index_t count = list ? static_cast<index_t>(counters[LISTED]) : sizes[OF_ROWS];
-    const Work w{rows, row_facts, centers, center_facts, count, sizes[OF_CENTERS], sizes[OF_WIDTH], sizes[OF_ROOM], list,
-                 slots, queue, counters, squares, bounds, false, limits};
-    const Memory memory = memory_at(all);
-    find_largest(center_facts, w.k, memory.facts);
-    Within take;
-    scan(w, Labels{labels, changed, before, changes}, memory, take);
 }
 
 KERNEL BOUNDED list_candidates(const half_t* rows, const Pair* row_facts, const half_t* centers,
@@ -1003,7 +754,7 @@ KERNEL BOUNDED list_candidates(const half_t* rows, const Pair* row_facts, const 
                                word_t* counters) {
     SHARED(unsigned char, all);
     const Work w{rows, row_facts, centers, center_facts, static_cast<index_t>(counters[OPEN]), sizes[OF_CENTERS],
-                 sizes[OF_WIDTH], sizes[OF_ROOM], nullptr, slots, queue, counters, nullptr, nullptr, true, nullptr};
+                 sizes[OF_WIDTH], sizes[OF_ROOM], nullptr, slots, queue, counters, nullptr, nullptr, true};
     Candidates take;
     scan(w, Labels{}, memory_at(all), take);
 }
@@ -1044,110 +795,25 @@ DEVICE Moves moves_of_block(const float* moves, index_t k) {
     return all;
 }
 
-// Whether bounds show that a row keeps its label.
-DEVICE bool are_apart(const Pair& both) { return both.y > LEAST_DISTANCE && both.x * (1 + 0x1p-18f) < both.y; }
-
-// -x.c by some threads, a power of two of them: all get it. Pre: the halves of centres are those of -c.
-DEVICE float product(const half_t* x, const half_t* c, int pieces, int lanes, bool valid) {
-    float sum = 0;
-    for (int p = threadIdx.x % lanes; p < pieces && valid; p += lanes) {
-        const Four a = load_four(reinterpret_cast<const Four*>(x) + p), b = load_four(reinterpret_cast<const Four*>(c) + p);
-        const unsigned left[4] = {__float_as_uint(a.x), __float_as_uint(a.y), __float_as_uint(a.z), __float_as_uint(a.w)};
-        const unsigned right[4] = {__float_as_uint(b.x), __float_as_uint(b.y), __float_as_uint(b.z), __float_as_uint(b.w)};
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            const half_t one{static_cast<unsigned short>(left[i / 2] >> i % 2 * 16)};
-            const half_t other{static_cast<unsigned short>(right[i / 2] >> i % 2 * 16)};
-            sum = __fmaf_rn(half_to_float(one), half_to_float(other), sum);
-        }
-    }
-    for (int i = lanes / 2; i > 0; i /= 2) sum += __shfl_xor_sync(ALL, sum, i);
-    return sum;
-}
-
-// A row that the bounds leave: its own centre's distance from above, and what find_within needs.
-struct OwnCenter {
-    float distance = infinite();
-    Pair limit{infinite(), 0};
-
-    METHOD void set(float product, const Pair& row_facts, const Four& facts, float square, index_t width, float move,
-                    const float* margins) {
-        Slack slack;
-        slack.set(row_facts.x, row_facts.y, width);
-        const float most = __fadd_ru(facts.x + product, slack.of(facts));
-        if (!(most < LIMIT)) return;  // far
-        distance = distance_above(most, square);
-        const float margin = fminf(move * margins[OF_MOVES], distance * margins[OF_DISTANCE]);
-        limit.y = margin * (distance + margin / 2);
-        limit.x = __fadd_ru(most, limit.y);
-    }
-};
-
-// Adds the moves of the centres to the bounds of the rows, and lists the rows that may have another label. If the bounds
-// say so, that to the own centre is measured with halves first.
-// moves: of each centre, rounded up, scaled like the bounds. margins: see `OwnCenter`. Pre: 256 threads.
-KERNEL __launch_bounds__(256, 8) choose_rows(const float* moves, const index_t* sizes, const label_t* labels, Pair* bounds, int* list,
-                   word_t* counters, const half_t* rows, const Pair* row_facts, const half_t* centers,
-                   const Four* center_facts, const float* squares, Pair* limits, const float* margins) {
-    __shared__ int waiting[256];
-    __shared__ float products[256];
-    __shared__ int counts[2];
-    __shared__ word_t start;
+// Adds the moves of the centres to the bounds of the rows, and lists the rows that may have another label.
+// moves: of each centre, rounded up, scaled like the bounds. Pre: 256 threads.
+KERNEL choose_rows(const float* moves, const index_t* sizes, const label_t* labels, Pair* bounds, int* list,
+                   word_t* counters) {
     const Moves all = moves_of_block(moves, sizes[OF_CENTERS]);
-    const index_t n = sizes[OF_ROWS], width = sizes[OF_WIDTH];
-    const int lanes = width >= 128 ? 16 : width >= 64 ? 8 : width >= 32 ? 4 : 2, own = threadIdx.x / lanes;
-    for (index_t first = static_cast<index_t>(blockIdx.x) * 256; first < n; first += thread_count()) {
-        if (threadIdx.x < 2) counts[threadIdx.x] = 0;
-        __syncthreads();
-        const index_t row = first + threadIdx.x;
+    const index_t n = sizes[OF_ROWS];
+    for (index_t first = thread_index() / 32 * 32; first < n; first += thread_count()) {
+        const index_t row = first + threadIdx.x % 32;
         bool open = false;
         if (row < n) {
             const int label = labels[row];
             Pair both = bounds[row];
             both.x = __fadd_ru(both.x, label < 0 ? infinite() : moves[label]);
             both.y = __fsub_rd(both.y, label == all.whose ? all.second : all.first);
-            open = !are_apart(both);
+            open = !(both.y > LEAST_DISTANCE && both.x * (1 + 0x1p-18f) < both.y);
             bounds[row] = both;
         }
-        const index_t at = reserve(open, counts);
-        if (open) waiting[at] = threadIdx.x;
-        __syncthreads();
-        const int count = counts[0];
-        for (int i = own; i / (32 / lanes) * (32 / lanes) < count; i += 256 / lanes) {  // the same for a warp
-            const index_t of = first + waiting[i < count ? i : 0];
-            const label_t label = labels[of];
-            const float found = product(rows + of * width, centers + (label < 0 ? 0 : label) * width,
-                                        static_cast<int>(width / 8), lanes, i < count && label >= 0);
-            if (threadIdx.x % lanes == 0 && i < count) products[i] = found;
-        }
-        __syncthreads();
-        index_t mine = 0;
-        OwnCenter center;
-        open = threadIdx.x < count;
-        if (open) {
-            mine = first + waiting[threadIdx.x];
-            const label_t label = labels[mine];
-            const Pair facts = row_facts[mine];
-            if (!(facts.y < infinite())) center.limit.x = -infinite();  // far
-            else if (label >= 0)
-                center.set(products[threadIdx.x], facts, load_four(center_facts + label), squares[mine], width, all.first,
-                           margins);
-            Pair both = bounds[mine];
-            if (center.distance < both.x) {
-                both.x = center.distance;
-                bounds[mine] = both;
-                open = !are_apart(both);
-            }
-        }
-        const index_t place = reserve(open, counts + 1);
-        __syncthreads();
-        if (threadIdx.x == 0 && counts[1]) start = atomicAdd(counters + LISTED, static_cast<word_t>(counts[1]));
-        __syncthreads();
-        if (open) {
-            list[start + place] = static_cast<int>(mine);
-            limits[start + place] = center.limit;
-        }
-        __syncthreads();  // counts are set again
+        const index_t at = reserve(open, counters + LISTED);
+        if (open) list[at] = static_cast<int>(row);
     }
 }
 
@@ -1161,21 +827,11 @@ struct Nearest {
     }
 };
 
-// Larger margins give larger lower bounds, and more hits in a row.
-DEVICE void adapt(float* margins, word_t hits, word_t rows) {
-    if (!rows) return;
-    const float most = margins[2], of_a_row = static_cast<float>(hits) / static_cast<float>(rows);
-    if (of_a_row > most) margins[OF_DISTANCE] = fmaxf(margins[OF_DISTANCE] * 0.5f, 0x1p-14f);
-    else if (of_a_row < 0.75f * most) margins[OF_DISTANCE] = fminf(margins[OF_DISTANCE] * 1.25f, 0.25f);
-}
-
 // The rows in slots, by their candidates. Sixteen threads measure one row after the other, and the rows of a warp are
 // labelled together. A row with too many candidates is put into the list for compare_all.
 KERNEL decide(const REAL* rows, const double* centers, index_t d, const index_t* sizes, label_t* labels,
-              label_t* changed, label_t* before, word_t* changes, const int* slots, int* queue, word_t* counters,
-              float* margins) {
+              label_t* changed, label_t* before, word_t* changes, const int* slots, int* queue, word_t* counters) {
     const Labels all{labels, changed, before, changes};
-    if (thread_index() == 0) adapt(margins, counters[HITS], counters[SEEN]);
     const index_t room = sizes[OF_ROOM], used = static_cast<index_t>(counters[SLOTS]);
     const index_t count = used < room ? used : room;
     const int lane = threadIdx.x % LANES, half = threadIdx.x % 32 / LANES;
