@@ -15,7 +15,7 @@ typedef unsigned long long word_t;
 #define KERNEL extern "C" __global__ void
 #define DEVICE __device__ __forceinline__
 #define METHOD __device__ __forceinline__
-#define SHARED(T, name)                                     \
+#define SHARED(T, name)                                           \
     extern __shared__ __align__(1024) unsigned char all_shared[]; \
     T* const name = reinterpret_cast<T*>(all_shared)
 #endif

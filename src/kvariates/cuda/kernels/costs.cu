@@ -1,6 +1,6 @@
-// The state of D^2 sampling: the cost of every row, its nearest centre, and exact sums of costs from which rows are drawn.
-// Macros: REAL, the type of the rows; M, the number of candidates compared at once (1, 2, 4 or 8); D, the number of
-// features if it is below 16, otherwise 0.
+// The state of D^2 sampling: the cost of every row, its nearest centre, and exact sums of costs from which rows are
+// drawn. Macros: REAL, the type of the rows; M, the number of candidates compared at once (1, 2, 4 or 8); D, the number
+// of features if it is below 16, otherwise 0.
 #include "reference.cuh"
 
 constexpr int TILE = 256;  // rows under one sum; sums under one sum of the next level
@@ -30,8 +30,8 @@ DEVICE void add_gain(double distance, index_t i, const double* cost, const doubl
 
 #ifdef M
 #if D > 0
-// gains[4 j + p]: the pieces of how much candidate j lowers the total. Bit first + j of passed[i]: whether it lowers the
-// cost of row i. Pre: both are zero; pieces may be null. A thread has one row at a time.
+// gains[4 j + p]: the pieces of how much candidate j lowers the total. Bit first + j of passed[i]: whether it lowers
+// the cost of row i. Pre: both are zero; pieces may be null. A thread has one row at a time.
 KERNEL gains(const REAL* x, index_t n, index_t d, const double* c, const double* cost, const double* weight,
              index_t exponent, index_t first, word_t* pieces, unsigned* passed) {
     Mass gain[M];
@@ -44,7 +44,8 @@ KERNEL gains(const REAL* x, index_t n, index_t d, const double* c, const double*
             double sum = 0;
 #pragma unroll
             for (int f = 0; f < D; ++f) sum = add(sum, squared_gap(row[f], c[j * D + f]));
-            add_gain(sum, i, cost, weight, static_cast<int>(exponent), gain[j], static_cast<int>(first) + j, pieces, passed);
+            add_gain(sum, i, cost, weight, static_cast<int>(exponent), gain[j], static_cast<int>(first) + j, pieces,
+                     passed);
         }
     }
 #pragma unroll
@@ -125,7 +126,8 @@ KERNEL BOUNDED gains(const REAL* x, index_t n, index_t d, const double* c, const
             if (i >= n || !counts) continue;
             double sum = value[t];
             for (index_t f = whole; f < d; ++f) sum = add(sum, squared_gap(to_double(x[i * d + f]), center[j * d + f]));
-            add_gain(sum, i, cost, weight, static_cast<int>(exponent), gain[t], static_cast<int>(first) + j, pieces, passed);
+            add_gain(sum, i, cost, weight, static_cast<int>(exponent), gain[t], static_cast<int>(first) + j, pieces,
+                     passed);
         }
     }
     // `at` is the same in every step.
@@ -145,7 +147,8 @@ KERNEL BOUNDED gains(const REAL* x, index_t n, index_t d, const double* c, const
 #endif
 
 // Compares every row with the candidates whose bits it has, in order, and keeps what is strictly nearer. `only`: one
-// candidate, of which c is the centre and `first` the name; or -1 for all: candidate j is centre c + j d, named first + j.
+// candidate, of which c is the centre and `first` the name; or -1 for all: candidate j is centre c + j d, named first +
+// j.
 KERNEL lower_passed(const REAL* x, index_t n, index_t d, const double* c, index_t first, index_t only,
                     const unsigned* passed, double* cost, label_t* nearest) {
     const int half = threadIdx.x % 32 / LANES;
@@ -178,7 +181,8 @@ KERNEL lower_passed(const REAL* x, index_t n, index_t d, const double* c, index_
 }
 
 // found[i]: the cost of row i at the centre of its label, of which the name is first + label.
-KERNEL keep_lower(const double* found, const label_t* labels, index_t n, index_t first, double* cost, label_t* nearest) {
+KERNEL keep_lower(const double* found, const label_t* labels, index_t n, index_t first, double* cost,
+                  label_t* nearest) {
     for (index_t i = thread_index(); i < n; i += thread_count())
         if (found[i] < cost[i]) cost[i] = found[i], nearest[i] = static_cast<label_t>(first + labels[i]);
 }

@@ -15,7 +15,7 @@
 // A row that `find` did not decide: its number, how many candidates it has, a limit of their scores, the candidates.
 constexpr int SLOT = 12, SLOT_ROW = 0, SLOT_COUNT = 1, SLOT_LIMIT = 2, SLOT_FIRST = 4, MOST_CANDIDATES = 8;
 constexpr float LEAST_DISTANCE = 0x1p-40f;  // of a bound; squares of the reference may underflow below
-constexpr int SLOTS = 0, OPEN = 1, EXACT = 2, LISTED = 3, KEPT = 8;  // counters
+constexpr int SLOTS = 0, OPEN = 1, EXACT = 2, LISTED = 3, KEPT = 8;    // counters
 constexpr int OF_ROWS = 0, OF_CENTERS = 1, OF_WIDTH = 2, OF_ROOM = 3;  // sizes; the last one: slots
 
 // A place in a list for each thread that wants one, with one atomic operation for a warp.
@@ -65,16 +65,16 @@ struct Labels {
 constexpr int THREADS = 32 * WARPS, ROWS = THREADS;  // rows of a block: one for each thread when they are settled
 constexpr float LIMIT = 0x1p98f;                     // scores of rows that can be decided; others are far
 #if KSTEPS > 0
-constexpr int PARTS = 1, SIXTEENS = 2;            // a warp: 32 rows, and all columns of a tile
-constexpr int CHUNK = 2 * KSTEPS;                 // pieces of 16 bytes of a row that are in shared memory together
+constexpr int PARTS = 1, SIXTEENS = 2;  // a warp: 32 rows, and all columns of a tile
+constexpr int CHUNK = 2 * KSTEPS;       // pieces of 16 bytes of a row that are in shared memory together
 #else
-constexpr int PARTS = 2, SIXTEENS = 4;            // a warp: 64 rows, and half the columns
+constexpr int PARTS = 2, SIXTEENS = 4;  // a warp: 64 rows, and half the columns
 constexpr int CHUNK = 4;
 #endif
-constexpr int STRIDE = 16 * CHUNK + 16;           // an odd number of pieces, so that eight rows are in different banks
-constexpr int GROUPS = TILE / 16 / PARTS;         // sixteens of columns of a warp
-constexpr int ENTRIES = 4 * PARTS;                // threads that look at one row
-constexpr unsigned INDEX = 4 * GROUPS - 1;        // bits of a score that say which column of the thread it belongs to
+constexpr int STRIDE = 16 * CHUNK + 16;     // an odd number of pieces, so that eight rows are in different banks
+constexpr int GROUPS = TILE / 16 / PARTS;   // sixteens of columns of a warp
+constexpr int ENTRIES = 4 * PARTS;          // threads that look at one row
+constexpr unsigned INDEX = 4 * GROUPS - 1;  // bits of a score that say which column of the thread it belongs to
 
 // The error of all scores of a block of rows.
 struct Slack {
@@ -107,7 +107,9 @@ DEVICE int row_of(int r) {
     return warp / 4 * 128 + r / 2 * 64 + warp % 4 * 16 + r % 2 * 8 + threadIdx.x % 32 / 4;
 }
 #else
-DEVICE int row_of(int r) { return static_cast<int>(threadIdx.x) / 32 / PARTS * (16 * SIXTEENS) + r * 8 + threadIdx.x % 32 / 4; }
+DEVICE int row_of(int r) {
+    return static_cast<int>(threadIdx.x) / 32 / PARTS * (16 * SIXTEENS) + r * 8 + threadIdx.x % 32 / 4;
+}
 #endif
 
 // Everything that the kernels are given.
@@ -117,9 +119,9 @@ struct Work {
     const half_t* centers;
     const Four* center_facts;
     index_t count, k, width, room;
-    const int* list;   // null: all rows
+    const int* list;  // null: all rows
     int* slots;
-    int* queue;        // open slots, `room` of them; then rows for compare_all
+    int* queue;  // open slots, `room` of them; then rows for compare_all
     word_t* counters;
     const float* squares;  // of each row: |v|^2
     Pair* bounds;
@@ -193,7 +195,9 @@ struct Candidates {
             limit[r] = place < w.count ? __int_as_float(slot(w, place)[SLOT_LIMIT]) : -infinite();
         }
     }
-    METHOD static int* slot(const Work& w, index_t place) { return w.slots + SLOT * static_cast<index_t>(w.queue[place]); }
+    METHOD static int* slot(const Work& w, index_t place) {
+        return w.slots + SLOT * static_cast<index_t>(w.queue[place]);
+    }
     METHOD void take(int g, const float (&scores)[SIXTEENS][2][4], const Work& w, index_t first, int tile) {
         unsigned hits = 0;
 #pragma unroll
@@ -206,7 +210,8 @@ struct Candidates {
             hits &= hits - 1;
             int* const found = slot(w, first + row_of(bit / 8 * 2 + bit % 4 / 2));
             const int at = atomicAdd(found + SLOT_COUNT, 1);
-            if (at < MOST_CANDIDATES) found[SLOT_FIRST + at] = tile * TILE + column_of(4 * g + bit % 8 / 4 * 2 + bit % 2);
+            if (at < MOST_CANDIDATES)
+                found[SLOT_FIRST + at] = tile * TILE + column_of(4 * g + bit % 8 / 4 * 2 + bit % 2);
         }
     }
     METHOD void end_tile(int) {}
@@ -238,8 +243,10 @@ struct Outcome {
         float rest = second;
 #pragma unroll
         for (int e = 0; e < ENTRIES; ++e) {
-            if (low[e] <= limit) ++count, label = column[e];
-            else rest = fminf(rest, low[e]);
+            if (low[e] <= limit)
+                ++count, label = column[e];
+            else
+                rest = fminf(rest, low[e]);
         }
         other = fminf(rest, LIMIT);  // far centres have values above it, but not those that they are given
     }
@@ -300,7 +307,8 @@ DEVICE float largest_of_warp(float x) { return __uint_as_float(__reduce_max_sync
 DEVICE void set_slack(Slack& slack, const Memory& memory, const Pair& facts, index_t width) {
     const bool far = is_far(facts);
     const float norm = largest_of_warp(far ? 0 : facts.x), error = largest_of_warp(far ? 0 : facts.y);
-    if (threadIdx.x % 32 == 0) memory.largest[threadIdx.x / 32] = norm, memory.largest[WARPS + threadIdx.x / 32] = error;
+    if (threadIdx.x % 32 == 0)
+        memory.largest[threadIdx.x / 32] = norm, memory.largest[WARPS + threadIdx.x / 32] = error;
     __syncthreads();
     float norms = 0, errors = 0;
 #pragma unroll
@@ -311,7 +319,7 @@ DEVICE void set_slack(Slack& slack, const Memory& memory, const Pair& facts, ind
     slack.set(norms, errors, width);
 }
 
-constexpr int BIAS = 2 * TILE;                        // numbers: those of a pair of columns twice, as scores need them
+constexpr int BIAS = 2 * TILE;  // numbers: those of a pair of columns twice, as scores need them
 constexpr int BIASES = (TILE + THREADS - 1) / THREADS;  // of a thread, for each tile
 
 DEVICE void load_facts(const Work& w, index_t tile, Four (&facts)[BIASES]) {
@@ -432,7 +440,8 @@ DEVICE void compare_tile(const unsigned (&rows)[SIXTEENS][KSTEPS][4], shared_t t
 // 64 columns at a time, of which wgmma makes two sets of sums: while it makes one, the other one is compared.
 typedef float Sums[SIXTEENS][32];
 
-DEVICE void start_products(Sums& sums, const unsigned (&rows)[SIXTEENS][KSTEPS][4], shared_t half_at, const float* bias) {
+DEVICE void start_products(Sums& sums, const unsigned (&rows)[SIXTEENS][KSTEPS][4], shared_t half_at,
+                           const float* bias) {
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
         const Four four = *reinterpret_cast<const Four*>(bias + 2 * (8 * n + threadIdx.x % 4 * 2));
@@ -452,7 +461,8 @@ DEVICE void start_products(Sums& sums, const unsigned (&rows)[SIXTEENS][KSTEPS][
 }
 
 template <class Take>
-DEVICE void take_sums(const Sums& sums, Take& take, int half, const Work& w, const Slack& slack, index_t first, int tile) {
+DEVICE void take_sums(const Sums& sums, Take& take, int half, const Work& w, const Slack& slack, index_t first,
+                      int tile) {
 #pragma unroll
     for (int g = 0; g < 4; ++g) {
         float own[SIXTEENS][2][4];
@@ -496,7 +506,8 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
 #pragma unroll
         for (int m = 0; m < SIXTEENS; ++m)
 #pragma unroll
-            for (int s = 0; s < KSTEPS; ++s) load_matrices(rows[m][s], left + first_row(m) * STRIDE + left_lane() + 32 * s);
+            for (int s = 0; s < KSTEPS; ++s)
+                load_matrices(rows[m][s], left + first_row(m) * STRIDE + left_lane() + 32 * s);
         for (int tile = 0; tile < tiles; ++tile) {
             wait_for_copies<STAGES - 3>();
             show_copies_to_products();
@@ -560,8 +571,10 @@ DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take
         for (int tile = 0; tile < tiles; ++tile) {
             Four next[BIASES];
             if (tile == 0) {
-                if (tiles < STAGES - 1) wait_for_copies<0>();
-                else wait_for_copies<STAGES - 2>();
+                if (tiles < STAGES - 1)
+                    wait_for_copies<0>();
+                else
+                    wait_for_copies<STAGES - 2>();
                 load_facts(w, 0, next);
                 set_slack(slack, memory, facts, w.width);
                 store_bias(slack, next, memory.bias + buffer * BIAS);
@@ -661,8 +674,14 @@ DEVICE void multiply_chunk(float (&scores)[GROUPS][SIXTEENS][2][4], shared_t sta
 template <class Take>
 DEVICE void scan(const Work& w, const Labels& labels, const Memory& memory, Take& take) {
     const shared_t stages = shared_address(memory.tiles);
-    Copies copies{static_cast<index_t>(blockIdx.x), (w.count + ROWS - 1) / ROWS, 0,
-                  static_cast<int>((w.k + TILE - 1) / TILE), 0, static_cast<int>(w.width / (8 * CHUNK)), 0, {}};
+    Copies copies{static_cast<index_t>(blockIdx.x),
+                  (w.count + ROWS - 1) / ROWS,
+                  0,
+                  static_cast<int>((w.k + TILE - 1) / TILE),
+                  0,
+                  static_cast<int>(w.width / (8 * CHUNK)),
+                  0,
+                  {}};
     if (copies.block >= copies.blocks) return;
     copies.find_rows(w);
     Pair next_facts = facts_of_row(w, copies.block * ROWS);
@@ -743,8 +762,9 @@ KERNEL BOUNDED find(const half_t* rows, const Pair* row_facts, const half_t* cen
                     word_t* changes, int* slots, int* queue, word_t* counters, const float* squares, Pair* bounds) {
     SHARED(unsigned char, all);
     const index_t count = list ? static_cast<index_t>(counters[LISTED]) : sizes[OF_ROWS];
-    const Work w{rows, row_facts, centers, center_facts, count, sizes[OF_CENTERS], sizes[OF_WIDTH], sizes[OF_ROOM], list,
-                 slots, queue, counters, squares, bounds, false};
+    const Work w{rows,           row_facts, centers, center_facts, count,    sizes[OF_CENTERS], sizes[OF_WIDTH],
+                 sizes[OF_ROOM], list,      slots,   queue,        counters, squares,           bounds,
+                 false};
     TwoSmallest take;
     scan(w, Labels{labels, changed, before, changes}, memory_at(all), take);
 }
@@ -753,8 +773,21 @@ KERNEL BOUNDED list_candidates(const half_t* rows, const Pair* row_facts, const 
                                const Four* center_facts, const index_t* sizes, int* slots, int* queue,
                                word_t* counters) {
     SHARED(unsigned char, all);
-    const Work w{rows, row_facts, centers, center_facts, static_cast<index_t>(counters[OPEN]), sizes[OF_CENTERS],
-                 sizes[OF_WIDTH], sizes[OF_ROOM], nullptr, slots, queue, counters, nullptr, nullptr, true};
+    const Work w{rows,
+                 row_facts,
+                 centers,
+                 center_facts,
+                 static_cast<index_t>(counters[OPEN]),
+                 sizes[OF_CENTERS],
+                 sizes[OF_WIDTH],
+                 sizes[OF_ROOM],
+                 nullptr,
+                 slots,
+                 queue,
+                 counters,
+                 nullptr,
+                 nullptr,
+                 true};
     Candidates take;
     scan(w, Labels{}, memory_at(all), take);
 }
@@ -768,8 +801,10 @@ struct Moves {
     float first = 0, second = 0;
     int whose = -1;
     METHOD void take(float move, int j) {
-        if (move > first) second = first, first = move, whose = j;
-        else second = fmaxf(second, move);
+        if (move > first)
+            second = first, first = move, whose = j;
+        else
+            second = fmaxf(second, move);
     }
     METHOD void join(const Moves& other) {
         take(other.first, other.whose);
@@ -864,7 +899,8 @@ KERNEL decide(const REAL* rows, const double* centers, index_t d, const index_t*
 
 // The nearest of some centres for one row, by sixteen threads: those in first, first + step, ... With few features each
 // thread measures another centre. All threads of a warp call it together, with equally many centres.
-DEVICE Nearest nearest_by_lanes(const REAL* x, const double* centers, index_t k, index_t d, index_t first, index_t step) {
+DEVICE Nearest nearest_by_lanes(const REAL* x, const double* centers, index_t k, index_t d, index_t first,
+                                index_t step) {
     Nearest best{infinite(), 0x7fffffff};
     const int lane = threadIdx.x % LANES;
     if (d < LANES) {

@@ -117,8 +117,8 @@ KERNEL distances(const REAL* x, index_t n, index_t d, const double* c, index_t k
     }
 }
 
-// Exact sums of terms: pieces[4 * e + p] counts the 16-bit pieces p of the mantissas with biased exponent e. A block adds
-// at most 2^15 terms before it hands its pieces on.
+// Exact sums of terms: pieces[4 * e + p] counts the 16-bit pieces p of the mantissas with biased exponent e. A block
+// adds at most 2^15 terms before it hands its pieces on.
 KERNEL exact_bins(const double* term, const double* weight, index_t n, word_t* pieces) {
     SHARED(unsigned, own);
     const index_t span = static_cast<index_t>(1) << 15;

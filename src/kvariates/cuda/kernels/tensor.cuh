@@ -1,6 +1,6 @@
-// Products of matrices of 16-bit numbers (mma.sync), and copies to shared memory that run beside the arithmetic. Each is
-// one instruction of cards of compute capability 8.0 and newer. The versions for a processor do the same, and lose as
-// much in a product as any card is known to lose (docs/gpu_filter.md).
+// Products of matrices of 16-bit numbers (mma.sync), and copies to shared memory that run beside the arithmetic. Each
+// is one instruction of cards of compute capability 8.0 and newer. The versions for a processor do the same, and lose
+// as much in a product as any card is known to lose (docs/gpu_filter.md).
 #ifndef KV_TENSOR
 #define KV_TENSOR
 #include "base.cuh"
@@ -21,8 +21,10 @@ DEVICE shared_t shared_address(void* p) { return static_cast<char*>(p); }
 DEVICE half_t to_half(float x) { return half_t{on_host_to_half(x)}; }
 
 DEVICE void copy_piece(shared_t to, const void* from, bool valid) {
-    if (valid) memcpy(to, from, 16);
-    else memset(to, 0, 16);
+    if (valid)
+        memcpy(to, from, 16);
+    else
+        memset(to, 0, 16);
 }
 #ifndef LATE_COPIES  // as early as a card may copy
 DEVICE void copy_async(shared_t to, const void* from, bool valid) { copy_piece(to, from, valid); }
@@ -56,7 +58,9 @@ DEVICE void copy_async(shared_t to, const void* from, bool valid) {
 }
 DEVICE void copies_started() { late_copies[threadIdx.x].start(); }
 template <int PENDING>
-DEVICE void wait_for_copies() { late_copies[threadIdx.x].finish(PENDING); }
+DEVICE void wait_for_copies() {
+    late_copies[threadIdx.x].finish(PENDING);
+}
 #endif
 
 struct Matrices {
@@ -74,8 +78,8 @@ DEVICE void load_matrices(unsigned (&out)[4], shared_t address) {
     on_host_together(32, ~0u, __builtin_LINE(), matrices_of_warp, &own);
 }
 
-// start + 16 products of halves, as no card computes it worse (docs/gpu_filter.md): the addends are cut to the digits of
-// the largest one, 24 bits from its first bit on, and then the sum to 24 bits.
+// start + 16 products of halves, as no card computes it worse (docs/gpu_filter.md): the addends are cut to the digits
+// of the largest one, 24 bits from its first bit on, and then the sum to 24 bits.
 DEVICE float cut_sum(const double* a, const double* b, float start) {
     double terms[17], largest = fabs(start);
     terms[16] = start;
@@ -195,12 +199,16 @@ DEVICE void copies_started() { asm volatile("cp.async.commit_group;" ::: "memory
 
 // Until at most PENDING groups of this thread are under way.
 template <int PENDING>
-DEVICE void wait_for_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory"); }
+DEVICE void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
 
 // Four matrices of 8 x 8 halves: thread i gives the address of row i % 8 of matrix i / 8.
 DEVICE void load_matrices(unsigned (&out)[4], shared_t address) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3]) : "r"(address) : "memory");
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(address)
+                 : "memory");
 }
 
 // out = start + a b, for 16 rows and 8 columns, with 16 products each.
@@ -264,8 +272,8 @@ DEVICE Four load_four(const Four* p) {
 
 #endif
 
-// Where piece `piece` (16 bytes) of column `column` lies: in groups of eight pieces, exchanged so that neighbouring columns
-// are in different banks.
+// Where piece `piece` (16 bytes) of column `column` lies: in groups of eight pieces, exchanged so that neighbouring
+// columns are in different banks.
 DEVICE int column_piece(int columns, int column, int piece) {
     return piece / 8 * (columns * 128) + column * 128 + ((piece ^ column) & 7) * 16;
 }
