@@ -42,7 +42,9 @@ constexpr index_t MAX_PARTIAL = 32768;  // every thread has a table of sums of i
 // Large arrays have pages of their own, which go back to the system when they are freed. Those of malloc may stay: when
 // such an array is freed, glibc takes all that are smaller, up to 32 MB, from a heap of which it returns only the end.
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t OWN_PAGES = std::size_t{1} << 20;  // bytes from which on an array is large
+// Bytes from which on an array is large: copies of rows mostly are, and what each pass makes anew is mostly not, since
+// new pages take time.
+constexpr std::size_t OWN_PAGES = std::size_t{1} << 22;
 inline void* allocate_pages(std::size_t bytes) {
     void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
