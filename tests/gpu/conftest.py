@@ -18,6 +18,7 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(config, items):
-    own = any(item.path.is_relative_to(HERE) for item in items)  # all items of the session are given
+    # All items of the session are given.
+    own = any(item.path.is_relative_to(HERE) for item in items)
     if NO_CARD and own and not config.option.collectonly:
         pytest.exit(f"tests/gpu needs a card: {NO_CARD}", returncode=3)
