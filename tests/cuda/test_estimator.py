@@ -20,7 +20,15 @@ import sklearn
 from laws.cases import rows, same_bits
 from sklearn.base import clone
 
-from kvariates import KMeans, KMedian, OnlineKMeans, StreamingKMeans
+from kvariates import (
+    KMeans,
+    KMedian,
+    OnlineKMeans,
+    PrivateKMeans,
+    PrivateKMedian,
+    StreamingKMeans,
+)
+from kvariates.privacy import Budget
 
 X = rows(90, 6, seed=3).astype(np.float32)
 NEW = rows(40, 6, seed=4).astype(np.float32)
@@ -455,6 +463,21 @@ def test_arrays_that_no_result_can_be_made_of(card):
 @pytest.mark.parametrize("make", [KMedian, OnlineKMeans, StreamingKMeans])
 def test_other_estimators_are_on_the_processors(card, make):
     refused(TypeError, r"give a copy in host memory, X.cpu\(\)", make(3).fit, GpuArray(X))
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "given"),
+    [
+        (PrivateKMeans, {"bounds": ([0] * 5, [1] * 5)}, {"X": GpuArray(X)}),
+        (PrivateKMedian, {}, {"X": GpuArray(X), "demand": np.zeros(9, dtype=np.int64)}),
+    ],
+)
+def test_private_estimators_refuse_a_gpu_before_they_spend(card, make, options, given):
+    budget = Budget(1.0, 1e-6)
+    model = make(2, epsilon=0.5, delta=1e-7, budget=budget, **options)
+    with pytest.raises(TypeError, match="GPU"):
+        model.fit(**given)
+    assert budget.spent.epsilon == 0
 
 
 def test_a_fit_that_fails_leaves_the_model(card):
