@@ -106,7 +106,7 @@ CLUSTERING = [
         "laws/test_local_search_laws.py",
     ),
     Mutant(
-        "canonical order is not applied", "seeding.sampler",
+        "canonical order is not applied", "data.host_data",
         "order = self.rows.canonical_order()",
         "order = None",
         "laws/test_symmetry_laws.py",

@@ -16,7 +16,8 @@ def packages(extras):
     needs = list(PROJECT["dependencies"])
     for extra in extras:
         needs += PROJECT["optional-dependencies"][extra]
-    for need in needs:  # grows while it is read
+    for marked in needs:  # grows while it is read
+        need = marked.partition(";")[0].strip()  # without the machines that it is for
         if inner := re.fullmatch(rf"{PROJECT['name']}\[(.*)\]", need):
             needs += [n for e in inner[1].split(",") for n in PROJECT["optional-dependencies"][e]]
         else:
