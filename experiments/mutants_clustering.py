@@ -130,13 +130,13 @@ CLUSTERING = [
         "laws/test_shard_laws.py",
     ),
     Mutant(
-        "a mean is divided by the count", "refining.lloyd",
+        "a mean is divided by the count", "data.cluster_sums",
         "if unit else weights",
         "if unit else statistics.counts",
         "laws/test_lloyd_laws.py",
     ),
     Mutant(
-        "centres leave the unit sphere", "refining.lloyd",
+        "centres leave the unit sphere", "data.cluster_sums",
         "if unit else weights",
         "if False else weights",
         "laws/test_lloyd_laws.py",
