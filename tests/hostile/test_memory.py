@@ -114,6 +114,8 @@ void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::fre
 
 INJECT = """
 import ctypes
+# The binding library ends the process if its table of objects cannot grow: so it grows before.
+[_native.Changes() for _ in range(10**4)]
 new = ctypes.CDLL(LIBRARY)
 for name, job in JOBS.items():
     new.fail_after(10**6)
