@@ -48,7 +48,6 @@ from benchmarks.targets import Verdict, mean
 PACKAGES = "torch", "triton", "cupy-cuda13x", "cuda-core", "cuda-bindings", "numpy", "scikit-learn"
 LARGE = 1e12  # n k d from which the card has to take a twentieth of the CPU's time
 OF_BUS = 0.7  # the share of the bus that counts as bound by it
-LOW = 0.3  # below this share of every ceiling, something else bounds a run
 SECTIONS = "ceilings", "lloyd", "fit", "small", "seeding", "streamed"
 
 
@@ -77,7 +76,7 @@ def _table(one: Measured, c: Ceilings) -> str:
     rows = [_row(one, name, c) for name in one.libraries]
     lines = [table(head, rows)] if rows else []
     if one.section in ("lloyd", "streamed") and one.has():
-        lines.append(f"bound by {bound(one, c)}")
+        lines.append(f"nearest ceiling: {nearest_ceiling(one, c)}")
     if one.section == "streamed" and one.has():
         speed = rates(one, OURS)[1]
         lines.append(
@@ -113,16 +112,14 @@ def rates(one: Measured, name: str) -> tuple[float, float]:
     return tuple(v * times / f.median for v in (2 * one.n * one.d * one.k, size * one.n * one.d))
 
 
-def bound(one: Measured, c: Ceilings) -> str:
-    """What our time is nearest to."""
+def nearest_ceiling(one: Measured, c: Ceilings) -> str:
+    """What our time is nearest to. A small share says that something else bounds it, not what."""
     flops, speed = rates(one, OURS)
     shares = {"matrix products": flops / c.fp16, "the card's memory": speed / c.copy}
     if one.section == "streamed":
         shares["the bus"] = speed / c.to_card
     name, most = max(shares.items(), key=lambda item: item[1])
-    if most >= LOW:
-        return f"{name} ({most:.0%} of the ceiling)"
-    return f"none of the ceilings ({name}: {most:.0%}): launches, copies and other kernels"
+    return f"{name}, of which {most:.0%} are reached"
 
 
 def verdicts(found: Sequence[Measured], c: Ceilings) -> list[Verdict]:

@@ -32,7 +32,7 @@ SHAPES = (  # (warps of a block, centres of a tile, tiles in shared memory), the
 LEAST_ROOM = 4096  # for rows that are not decided at once; otherwise for an eighth of all rows
 RESIDENT_WARPS = {1: 24, 2: 24, 3: 16, 4: 16}  # of a processor; as many as registers allow: else 8
 MOST_STAGES = 3  # more do not help where rows stay in registers
-WIDE_STEPS = 5  # sixteens of features from which on wgmma takes less time than mma.sync (measured)
+WIDE_STEPS = 5  # sixteens of features from which on wgmma is used: faster for 8, slower for 2
 
 
 @dataclass(frozen=True, eq=False)
